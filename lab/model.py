@@ -98,3 +98,199 @@ class ClaimVerdict(StrEnum):
 class ExpectationVerdict(StrEnum):
     MET = "met"
     UNEXPECTED = "unexpected"
+
+
+# ---------------------------------------------------------------- tables
+@dataclass(frozen=True)
+class Table:
+    """A table and its truth: Iceberg types, seed rows, format version, properties. Knows no engine."""
+
+    name: str
+    format_version: int
+    columns: tuple[tuple[str, str], ...]  # (name, Iceberg type), all optional
+    rows: tuple[tuple[Any, ...], ...]
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+# ---------------------------------------------------------------- behaviours
+Truth = tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One statement of a case, or one look at the table by the lab itself.
+
+    `sql` may differ by dialect (`{"trino": …, "*": …}`); `{table}`, `{namespace}` and `{writer}` are filled in.
+    `call` is what an engine without SQL does instead. `insert` is the rows that `{rows}` stands for. `truth` is the rows that must come back, in any order
+    (`among`: others may come too), per kind where a dialect folds names: it comes from the data that was
+    inserted, never from an engine. `look` names an inspection of `lab/tables/look.py` that the lab does
+    itself, through the catalog, without any engine.
+    """
+
+    name: str
+    sql: str | Mapping[str, str] = ""
+    call: Call | None = None
+    insert: Truth = ()
+    truth: Truth | Mapping[str, Truth] | None = None
+    among: bool = False
+    look: str | None = None
+    second: bool = False  # done by the reader (the second engine of a pair) instead of the writer
+
+    def statement(self, kind: str) -> Statement | None:
+        """What this step says to an engine of this kind; None where it has no words for it."""
+        if kind == "pyiceberg":
+            return self.call
+        if isinstance(self.sql, str):
+            return self.sql or None
+        return self.sql.get(kind, self.sql.get("*"))
+
+    def truth_for(self, kind: str) -> Truth | None:
+        """The rows that must come back from an engine of this kind."""
+        if isinstance(self.truth, Mapping):
+            return self.truth.get(kind, self.truth.get("*"))
+        return self.truth
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A declared cause chain: (class, part of the message) in order, outermost first.
+
+    A class is given by its simple name or by its full one. Other causes may stand between, before and
+    after the declared ones, unless `whole`: then the chain has these causes and no others.
+    """
+
+    causes: tuple[tuple[str, str], ...]
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Control:
+    """The cell in which a cause is removed: a variant or a generation (or both) of the same behaviour."""
+
+    variant: str | None = None
+    generation: str | None = None
+    behaviour: str | None = None
+
+
+@dataclass(frozen=True)
+class Expect:
+    """What we assert today for the cells that match, and why. The first entry that matches a cell holds.
+
+    `facts` maps a path into the observation's facts (`"history.operations"`) to the value it must have.
+    Where the expectation differs from the document's claim, `cause` names the class, method or setting
+    and `control` the cell in which it is gone.
+    """
+
+    outcome: Outcome
+    reason: str
+    generations: str = "*"  # comma-separated globs over the cell's reader
+    variants: str = "*"
+    writers: str = "*"
+    failure: Chain | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    cause: str | None = None
+    control: Control | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the document says about the cells that match; cells that no claim matches have claim `none`."""
+
+    generations: str
+    outcome: Outcome | tuple[Outcome, ...]
+    variants: str = "*"
+    failure: Chain | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A behaviour under given settings. A setting of None takes one of the generation's own settings away."""
+
+    name: str = "default"
+    generations: str = "*"
+    settings: Mapping[str, str | None] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)  # of the table
+    steps: tuple[Step, ...] | None = None  # instead of the behaviour's
+    pairs: tuple[tuple[str, str], ...] | None = None  # instead of the behaviour's
+
+
+SAME = "="  # in a pair: the reader is the writer
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """A claim that can be run. Its id is stable for ever."""
+
+    id: str
+    title: str
+    source: str
+    document: str | None  # the documented claim in our words; None where the document is silent
+    table: Table
+    steps: tuple[Step, ...]
+    expect: tuple[Expect, ...]
+    claims: tuple[Claim, ...] = ()
+    variants: tuple[Variant, ...] = (Variant(),)
+    pairs: tuple[tuple[str, str], ...] = (("*", SAME),)  # globs of (writer, reader)
+    tags: tuple[str, ...] = ()
+    namespace: str | None = None  # a fixed one instead of a fresh one; its tables are read, never written
+
+
+# ---------------------------------------------------------------- cells and what is seen in them
+@dataclass(frozen=True, order=True)
+class Cell:
+    """The key of one square of the matrix. Two observations with equal keys may be compared."""
+
+    behaviour: str
+    variant: str
+    writer: str
+    reader: str
+    profile: str
+    catalog: str
+    store: str
+    runtime: str
+    format_version: int
+
+    def __str__(self) -> str:
+        who = self.writer if self.writer == self.reader else f"{self.writer}->{self.reader}"
+        variant = "" if self.variant == "default" else f"/{self.variant}"
+        return f"{self.behaviour}{variant}[{who}]"
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """One step as it went: who did it, the statement's text, seconds, and the answer or the lab's look."""
+
+    name: str
+    by: str  # a generation's name, or "lab"
+    statement: str
+    seconds: float
+    answer: Answer | None = None
+    look: Any = None
+    truth: Truth | None = None
+    among: bool = False
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What was seen in a cell, before anybody judges it."""
+
+    cell: Cell
+    steps: tuple[StepResult, ...]
+    versions: Mapping[str, Mapping[str, str]]  # generation → component → version
+    settings: Mapping[str, Mapping[str, str]]  # generation → setting → value
+    seeded_by: str
+    seconds: float
+    missing: str | None = None  # why nothing ran: what is missing, with the line that cures it
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An observation held against the claim and the expectation: three fields that are never mixed."""
+
+    outcome: Outcome
+    claim: ClaimVerdict
+    expectation: ExpectationVerdict | None  # None: nothing ran that could be held against it
+    differences: tuple[str, ...] = ()  # why `unexpected`, one line each
+    claim_differences: tuple[str, ...] = ()  # why `differs`
+    expected: Expect | None = None

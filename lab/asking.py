@@ -1,0 +1,86 @@
+"""One step said to one session: placeholders filled in, timed, its answer beside the truth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from lab.engines import dialect
+from lab.errors import LabError
+from lab.model import Answer, Call, Failure, Generation, Statement, Step, StepResult, Table
+from lab.records.verdict import PLAIN_READ
+from lab.tables.orders import NAMESPACE, ORDERS_V2
+
+
+class Session(Protocol):
+    """An engine's session, of whatever kind."""
+
+    settings: Mapping[str, str]
+
+    def execute(self, statement: Statement) -> Answer: ...
+    def close(self) -> None: ...
+
+
+def words(namespace: str, table: Table, writer: str, reader: str) -> dict[str, str]:
+    """What the placeholders of a step stand for."""
+    return {
+        "table": f"{dialect.CATALOG}.{namespace}.{table.name}",
+        "namespace": namespace,
+        "table_name": table.name,
+        "writer": writer,
+        "reader": reader,
+    }
+
+
+def say(session: Session, who: Generation, table: Table, step: Step, filling: Mapping[str, str]) -> StepResult:
+    """Says one step to a session. Raises LabError where the step has no words for this kind of engine."""
+    statement = step.statement(who.kind)
+    if statement is None:
+        raise LabError(f"step {step.name!r} says nothing to an engine of kind {who.kind}: add its words")
+    rows = _filled(step.insert, filling)
+    if isinstance(statement, Call):
+        names = [name for name, _ in table.columns]
+        records = [dict(zip(names, row, strict=True)) for row in rows]
+        args = {k: records if v == "{rows}" else _filled(v, filling) for k, v in statement.args.items()}
+        statement = Call(statement.op, args)
+    else:
+        statement = _filled(statement.replace("{rows}", dialect.values(rows)) if rows else statement, filling)
+    started = time.monotonic()
+    answer = session.execute(statement)
+    seconds = time.monotonic() - started
+    truth = _filled(step.truth_for(who.kind), filling)
+    return StepResult(step.name, who.name, str(statement), seconds, answer, truth=truth, among=step.among)
+
+
+def plain_read(session: Session, who: Generation) -> StepResult:
+    """A plain read of v2: tells whether a session in which something failed is sound at all."""
+    call = Call("scan", {"namespace": "{namespace}", "table": "{table_name}"})
+    step = Step(PLAIN_READ, "SELECT * FROM {table}", call, truth=ORDERS_V2.rows)
+    return say(session, who, ORDERS_V2, step, words(NAMESPACE, ORDERS_V2, who.name, who.name))
+
+
+def seed(session: Session, kind: str, namespace: str, table: Table, properties: Mapping[str, str]) -> None:
+    """Makes the table with its seed rows, in one commit of data. Raises LabError with the engine's own words."""
+    statements: Sequence[Statement] = [
+        dialect.create_namespace(kind, namespace),
+        *dialect.create(kind, namespace, table, properties),
+        dialect.insert(kind, namespace, table, table.rows),
+    ]
+    for statement in statements:
+        answer = session.execute(statement)
+        if isinstance(answer, Failure):
+            chain = " ← ".join(f"{c.cls}: {c.message.strip()[:300]}" for c in answer.causes)
+            raise LabError(f"{statement}: {chain}")
+
+
+def _filled(value: Any, filling: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        for word, stands_for in filling.items():
+            value = value.replace(f"{{{word}}}", stands_for)
+        return value
+    if isinstance(value, Mapping):
+        return {k: _filled(v, filling) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(_filled(v, filling) for v in value)
+    return value

@@ -1,0 +1,120 @@
+"""Document H on ORDERS_V2: one v2 table, many engines, one history."""
+
+from __future__ import annotations
+
+from lab.behaviours.orders_steps import (
+    CABLE,
+    HDD,
+    HISTORY,
+    HUB,
+    SSD,
+    SSD_UPDATED,
+    WRITTEN,
+    delete,
+    insert,
+    read,
+    set_quantity,
+)
+from lab.model import Behaviour, Call, Claim, Expect, Outcome, Step, Variant
+from lab.tables.orders import NAMESPACE, ORDERS_V2
+
+SEEDS = ORDERS_V2.rows
+
+SHOW_NAMESPACES = Step(
+    "namespaces",
+    {
+        "spark": "SHOW NAMESPACES IN lab",
+        "trino": "SHOW SCHEMAS FROM lab",
+        "duckdb": "SELECT schema_name FROM duckdb_schemas() WHERE database_name = 'lab'",
+    },
+    Call("list_namespaces"),
+    truth={"trino": ((NAMESPACE.lower(),),), "*": ((NAMESPACE,),)},  # Trino shows every name in lower case
+    among=True,
+)
+
+COUNTS = Step(
+    "counts",
+    "SELECT WRITTEN_BY, count(*) AS ROW_COUNT FROM {table} GROUP BY WRITTEN_BY",
+    Call("count_by", {"namespace": "{namespace}", "table": "{table_name}", "column": "WRITTEN_BY"}),
+    truth=(("snowflake", 3), ("{writer}", 1)),
+)
+
+CHANGES = (insert(SSD, HDD), set_quantity(201, 2), delete(202))
+CHANGED = (*SEEDS, SSD_UPDATED)
+
+READ_V2 = Behaviour(
+    id="H-read-v2",
+    title="Every generation reads the v2 table",
+    source="H, verification 1 steps 1 and 2, verification 2 steps 1 and 2",
+    document="ORDERS_V2 shows its three rows, SHOW NAMESPACES shows ANALYTICS",
+    table=ORDERS_V2,
+    namespace=NAMESPACE,
+    steps=(SHOW_NAMESPACES, read(ORDERS_V2)),
+    claims=(Claim("spark-3.2*,spark-3.5*", Outcome.WORKS),),
+    expect=(Expect(Outcome.WORKS, "v2 is read by every library here; Spark 3.2 with its setting for zone-less timestamps"),),
+    tags=("v2", "read"),
+)
+
+DML_V2_OLD = Behaviour(
+    id="H-dml-v2-old",
+    title="INSERT, UPDATE and DELETE on v2, alone",
+    source="H, verification 1 steps 4 to 7",
+    document="all three succeed on Spark 3.2; counts by written_by are 1 and 3",
+    table=ORDERS_V2,
+    steps=(*CHANGES, read(ORDERS_V2, *CHANGED), COUNTS),
+    claims=(Claim("spark-3.2*", Outcome.WORKS),),
+    expect=(Expect(Outcome.WORKS, "every generation here writes v2"),),
+    tags=("v2", "write"),
+)
+
+DML_V2_NEW = Behaviour(
+    id="H-dml-v2-new",
+    title="The rows of every writer are seen by every reader at once",
+    source="H, verification 2 steps 4 to 7",
+    document="INSERT, UPDATE, DELETE succeed on Spark 3.5; every engine's rows are seen by every other at once",
+    table=ORDERS_V2,
+    steps=(*CHANGES, Step(**{**vars(read(ORDERS_V2, *CHANGED)), "second": True})),
+    pairs=(("*", "*"),),
+    claims=(Claim("spark-3.2*,spark-3.5*", Outcome.WORKS),),
+    expect=(Expect(Outcome.WORKS, "v2 data files and position deletes are read by every generation"),),
+    tags=("v2", "write", "pairs"),
+)
+
+ONE_HISTORY = Behaviour(
+    id="H-one-history",
+    title="Commits of different engines stand in one snapshot history",
+    source="H, verification 1 step 8, verification 2 step 8",
+    document="append (the seed), then append, overwrite, delete; the second engine adds append, overwrite, delete",
+    table=ORDERS_V2,
+    steps=(*CHANGES, HISTORY, WRITTEN, read(ORDERS_V2, *CHANGED)),
+    variants=(
+        Variant("one-engine"),
+        Variant(
+            "two-engines",
+            steps=(
+                *CHANGES,
+                insert(HUB, CABLE, second=True, name="second-insert"),
+                set_quantity(301, 2, second=True),
+                delete(302, second=True),
+                HISTORY,
+            ),
+            pairs=(("spark-3.2*", "spark-3.5*"), ("*", "duckdb-*")),
+        ),
+    ),
+    claims=(
+        Claim(
+            "spark-3.2*,spark-3.5*",
+            Outcome.WORKS,
+            variants="one-engine",
+            facts={"history.operations": ["append", "append", "overwrite", "delete"]},
+        ),
+        Claim(
+            "spark-3.5*",
+            Outcome.WORKS,
+            variants="two-engines",
+            facts={"history.operations": ["append", *["append", "overwrite", "delete"] * 2]},
+        ),
+    ),
+    expect=(Expect(Outcome.WORKS, "to be observed"),),
+    tags=("v2", "write", "history"),
+)

@@ -1,0 +1,151 @@
+"""What to run: words of the user → generations and behaviours → cells. Starts nothing."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from lab.behaviours import BEHAVIOURS
+from lab.engines import GENERATIONS
+from lab.errors import UsageError
+from lab.model import SAME, Behaviour, Cell, Generation, Step, Variant
+from lab.records.verdict import expectation_for
+
+# One grammar everywhere: the command's and pytest's options, each a list of comma-separated globs.
+OPTIONS = {
+    "generations": "engine generations, e.g. 'spark-3.5*,duckdb*'",
+    "behaviours": "behaviours by id, e.g. 'H-v3-*'",
+    "tags": "behaviours by tag, e.g. 'v3,write'",
+    "runtime": "where services run: embedded",
+    "catalog": "the catalog: reference",
+    "store": "the object store: seaweedfs",
+}
+RUNTIMES, CATALOGS, STORES = ("embedded",), ("reference",), ("seaweedfs",)
+DEFAULT_SEED = "duckdb-1.5.5"  # starts at once and writes both versions
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a user selected, every name already known to exist."""
+
+    generations: tuple[Generation, ...]
+    behaviours: tuple[Behaviour, ...]
+    runtime: str = RUNTIMES[0]
+    catalog: str = CATALOGS[0]
+    store: str = STORES[0]
+    seed: Generation = GENERATIONS[DEFAULT_SEED]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A cell with all that is needed to run it."""
+
+    cell: Cell
+    behaviour: Behaviour
+    variant: Variant
+    writer: Generation
+    reader: Generation
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return steps_of(self.behaviour, self.variant)
+
+
+def select(words: Mapping[str, str | None], seed: str | None = None) -> Selection:
+    """The selection that these options name (None: all). Raises UsageError that lists near names."""
+    behaviours = [BEHAVIOURS[i] for i in _named("behaviours", words.get("behaviours"), BEHAVIOURS)]
+    if words.get("tags"):
+        tags = _named("tags", words["tags"], sorted({t for b in BEHAVIOURS.values() for t in b.tags}))
+        behaviours = [b for b in behaviours if set(b.tags) & set(tags)]
+        if not behaviours:
+            raise UsageError(f"no behaviour of {words['behaviours']!r} has a tag of {words['tags']!r}")
+    if seed is not None and seed not in GENERATIONS:
+        raise UsageError(_unknown("generations", seed, list(GENERATIONS)))
+    return Selection(
+        tuple(GENERATIONS[n] for n in _named("generations", words.get("generations"), GENERATIONS)),
+        tuple(behaviours),
+        *(_named(k, words.get(k), names)[0] for k, names in _PLACES.items()),
+        seed=GENERATIONS[seed or DEFAULT_SEED],
+    )
+
+
+_PLACES = {"runtime": RUNTIMES, "catalog": CATALOGS, "store": STORES}
+
+
+def cases(selection: Selection) -> list[Case]:
+    """Every case of the selection, behaviours in their order, writers and readers in theirs."""
+    found = []
+    for behaviour in selection.behaviours:
+        for variant in behaviour.variants:
+            for writer, reader in _pairs(behaviour, variant, selection.generations):
+                cell = Cell(
+                    behaviour.id,
+                    variant.name,
+                    writer.name,
+                    reader.name,
+                    "none",
+                    selection.catalog,
+                    selection.store,
+                    selection.runtime,
+                    behaviour.table.format_version,
+                )
+                found.append(Case(cell, behaviour, variant, writer, reader))
+    return found
+
+
+def control_of(case: Case) -> Cell | None:
+    """The cell in which the cause of `case` is removed, if its expectation names one."""
+    expected = expectation_for(case.behaviour, case.cell)
+    if expected is None or expected.control is None:
+        return None
+    control = expected.control
+    generation = control.generation or case.cell.reader
+    alone = case.cell.writer == case.cell.reader
+    return replace(
+        case.cell,
+        behaviour=control.behaviour or case.cell.behaviour,
+        variant=control.variant or case.cell.variant,
+        reader=generation,
+        writer=generation if alone else case.cell.writer,
+    )
+
+
+def steps_of(behaviour: Behaviour, variant: Variant) -> tuple[Step, ...]:
+    return behaviour.steps if variant.steps is None else variant.steps
+
+
+def _pairs(
+    behaviour: Behaviour, variant: Variant, generations: Sequence[Generation]
+) -> Iterable[tuple[Generation, Generation]]:
+    seen = set()
+    for writers, readers in variant.pairs or behaviour.pairs:
+        for writer in generations:
+            if not (fnmatchcase(writer.name, writers) and fnmatchcase(writer.name, variant.generations)):
+                continue
+            for reader in generations:
+                fits = reader is writer if readers == SAME else fnmatchcase(reader.name, readers)
+                if fits and (writer.name, reader.name) not in seen:
+                    seen.add((writer.name, reader.name))
+                    yield writer, reader
+
+
+def _named(what: str, globs: str | None, names: Iterable[str]) -> list[str]:
+    """The names that comma-separated globs match, in the order of `names`."""
+    known = list(names)
+    if globs is None:
+        return known
+    wanted = [g.strip() for g in globs.split(",") if g.strip()]
+    for glob in wanted:
+        if not any(fnmatchcase(name, glob) for name in known):
+            raise UsageError(_unknown(what, glob, known))
+    if not wanted:
+        raise UsageError(f"--{what} names nothing; it takes comma-separated globs, e.g. {OPTIONS[what]}")
+    return [name for name in known if any(fnmatchcase(name, glob) for glob in wanted)]
+
+
+def _unknown(what: str, word: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(word.strip("*"), known, n=3, cutoff=0.4)
+    hint = f"near: {', '.join(near)}" if near else f"there are: {', '.join(known)}"
+    return f"--{what}: nothing is called {word!r}; {hint}"

@@ -1,0 +1,53 @@
+"""Secrets out of whatever is written: known ones by value, unknown ones by their shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+MASK = "«redacted»"
+
+# What engines, SDKs and proxies put into messages: signed URLs, authorisation headers, S3 properties, JWTs.
+_NAMED = re.compile(
+    r"""(?ix)
+    (?P<name>
+        x-amz-(?:signature|credential|security-token) | awsaccesskeyid
+      | s3\.(?:access-key-id|secret-access-key|session-token)
+      | (?:aws_)?(?:access_key_id|secret_access_key|session_token)
+      | (?:client|token|shared)[-_.]?secret | access_token | refresh_token | password | credential
+    )
+    (?P<between>["']?\s*[=:]\s*["']?)
+    (?P<value>[^\s"'&,;<>)}\]]+)
+    """
+)
+_SHAPES = re.compile(
+    r"""(?x)
+      (?<=Bearer\s)[A-Za-z0-9._~+/=-]+
+    | (?<=AWS4-HMAC-SHA256\s)Credential=[^\n]+
+    | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?
+    | \b(?:AKIA|ASIA)[A-Z0-9]{12,}\b
+    """
+)
+
+
+class Redactor:
+    """Replaces secrets in text and, recursively, in JSON values. `known` may grow while it is in use."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self.known = {k for k in known if k}
+
+    def text(self, text: str) -> str:
+        for secret in sorted(self.known, key=len, reverse=True):
+            text = text.replace(secret, MASK)
+        text = _NAMED.sub(rf"\g<name>\g<between>{MASK}", text)
+        return _SHAPES.sub(MASK, text)
+
+    def json(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(k): self.json(v) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.json(v) for v in value]
+        return value

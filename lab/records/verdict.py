@@ -1,0 +1,207 @@
+"""An observation held against what the document claims and what we expect. Pure functions, no engine.
+
+The outcome comes from what was seen alone; `not-supported` needs an error that is declared as such *and* a
+plain v2 read that succeeded in the same session, so that a broken set-up never passes for a missing feature.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from lab.model import (
+    Behaviour,
+    Cause,
+    Cell,
+    Chain,
+    Claim,
+    ClaimVerdict,
+    Expect,
+    ExpectationVerdict,
+    Failure,
+    Observation,
+    Outcome,
+    Rows,
+    StepResult,
+    Verdict,
+)
+
+PLAIN_READ = "plain-v2-read"  # the step that proves a session sound before "not-supported" is said
+
+
+def judge(behaviour: Behaviour, seen: Observation) -> Verdict:
+    """The verdict on one cell: outcome, claim, expectation, and in words why they differ."""
+    if seen.missing is not None:
+        return Verdict(Outcome.NOT_RUN, ClaimVerdict.NONE, None, (seen.missing,))
+    expected = expectation_for(behaviour, seen.cell)
+    outcome = _outcome(seen, expected)
+    failure = _failure(seen)
+    facts = facts_of(seen)
+
+    claim, claim_differences = ClaimVerdict.NONE, []
+    documented = claim_for(behaviour, seen.cell)
+    if documented is not None:
+        claim_differences = differences(documented, outcome, failure, facts)
+        claim = ClaimVerdict.DIFFERS if claim_differences else ClaimVerdict.REPRODUCED
+
+    if expected is None:
+        lines = [f"{outcome}, and no expectation is declared for this cell{_told(failure)}"]
+        return Verdict(outcome, claim, ExpectationVerdict.UNEXPECTED, tuple(lines), tuple(claim_differences))
+    lines = differences(expected, outcome, failure, facts) + _wrong_rows(seen)
+    if claim is ClaimVerdict.DIFFERS and not (expected.cause and expected.control):
+        lines.append("differs from the claim, but the expectation names no cause and no control")
+    verdict = ExpectationVerdict.UNEXPECTED if lines else ExpectationVerdict.MET
+    return Verdict(outcome, claim, verdict, tuple(lines), tuple(claim_differences), expected)
+
+
+def turned(behaviour: Behaviour, cell: Cell, control: Observation) -> list[str]:
+    """Whether the claim on `cell`, which the cell itself does not show, holds in its control.
+
+    Empty: with the cause removed the outcome turns. Else why not, one line each.
+    """
+    documented = claim_for(behaviour, cell)
+    if documented is None:
+        return [f"{cell} has a control but no claim"]
+    if control.missing is not None:
+        return []  # a control that could not run proves nothing, and is reported as not-run itself
+    outcome = _outcome(control, expectation_for(behaviour, control.cell))
+    return differences(documented, outcome, _failure(control), facts_of(control))
+
+
+def expectation_for(behaviour: Behaviour, cell: Cell) -> Expect | None:
+    """The declared expectation that holds for this cell: the first that matches."""
+    for expect in behaviour.expect:
+        if _applies(expect.generations, expect.variants, expect.writers, cell):
+            return expect
+    return None
+
+
+def claim_for(behaviour: Behaviour, cell: Cell) -> Claim | None:
+    """The document's claim on this cell, if it makes one."""
+    for claim in behaviour.claims:
+        if _applies(claim.generations, claim.variants, "*", cell):
+            return claim
+    return None
+
+
+def differences(
+    declared: Expect | Claim, outcome: Outcome, failure: Failure | None, facts: Mapping[str, Any]
+) -> list[str]:
+    """What of a declared outcome, cause chain or facts was not seen, one line each."""
+    wanted = declared.outcome if isinstance(declared.outcome, tuple) else (declared.outcome,)
+    lines = []
+    if outcome not in wanted:
+        lines.append(f"{outcome} instead of {' or '.join(wanted)}{_told(failure)}")
+    elif declared.failure is not None and not matches(declared.failure, failure):
+        lines.append(f"another failure than declared: {_chain(declared.failure)}{_told(failure)}")
+    for path, value in declared.facts.items():
+        got = facts.get(path, "nothing")
+        if got != value:
+            lines.append(f"{path} is {got!r} instead of {value!r}")
+    return lines
+
+
+def matches(chain: Chain, failure: Failure | None) -> bool:
+    """Whether a failure shows the declared causes in their order (and no others, if `whole`)."""
+    if failure is None:
+        return False
+    if chain.whole and len(failure.causes) != len(chain.causes):
+        return False
+    seen = iter(failure.causes)
+    return all(any(_is(cause, cls, text) for cause in seen) for cls, text in chain.causes)
+
+
+def same_rows(got: Iterable[Sequence[Any]], truth: Iterable[Sequence[Any]], *, among: bool = False) -> bool:
+    """Equal as multisets of rows, value by value and type by type (1 is not 1.0, nor true).
+
+    `among`: every row of the truth was returned, and others may be too.
+    """
+    seen, wanted = Counter(map(_comparable, got)), Counter(map(_comparable, truth))
+    return wanted <= seen if among else seen == wanted
+
+
+def facts_of(seen: Observation) -> dict[str, Any]:
+    """All that a declaration can refer to by a path: row counts, types of columns, the lab's own looks.
+
+    `read.rows` → number of rows; `read.types.ORDERED_AT` → the engine's name of the type (columns in upper
+    case, as some engines fold them); `history.operations` → what `look` put under `operations`.
+    """
+    facts: dict[str, Any] = {}
+    for step in seen.steps:
+        if isinstance(step.answer, Rows):
+            facts[f"{step.name}.rows"] = len(step.answer.rows)
+            for column in step.answer.columns:
+                facts[f"{step.name}.types.{column.name.upper()}"] = column.type
+        if isinstance(step.look, Mapping):
+            facts |= {f"{step.name}.{key}": value for key, value in step.look.items()}
+    return facts
+
+
+def _outcome(seen: Observation, expected: Expect | None) -> Outcome:
+    failure = _failure(seen)
+    if failure is not None:
+        if failure.crash:
+            return Outcome.CRASH
+        unsupported = expected is not None and expected.outcome is Outcome.NOT_SUPPORTED
+        declared = unsupported and expected.failure is not None and matches(expected.failure, failure)
+        sound = any(s.name == PLAIN_READ and isinstance(s.answer, Rows) and not _wrong(s) for s in seen.steps)
+        return Outcome.NOT_SUPPORTED if declared and sound else Outcome.ERROR
+    return Outcome.SILENTLY_WRONG if any(_wrong(s) for s in seen.steps) else Outcome.WORKS
+
+
+def _failure(seen: Observation) -> Failure | None:
+    """The first failure of the case itself; the plain read is a check of the session, not of the case."""
+    failures = (s.answer for s in seen.steps if isinstance(s.answer, Failure) and s.name != PLAIN_READ)
+    return next(failures, None)
+
+
+def _wrong(step: StepResult) -> bool:
+    if step.truth is None or not isinstance(step.answer, Rows):
+        return False
+    return not same_rows(step.answer.rows, step.truth, among=step.among)
+
+
+def _wrong_rows(seen: Observation) -> list[str]:
+    return [
+        f"{s.name} returned {list(s.answer.rows)!r} where the truth is {list(s.truth or ())!r}"
+        for s in seen.steps
+        if _wrong(s) and isinstance(s.answer, Rows)
+    ]
+
+
+def _applies(generations: str, variants: str, writers: str, cell: Cell) -> bool:
+    pairs = ((generations, cell.reader), (variants, cell.variant), (writers, cell.writer))
+    return all(any(fnmatchcase(name, g.strip()) for g in globs.split(",")) for globs, name in pairs)
+
+
+def _is(cause: Cause, cls: str, text: str) -> bool:
+    return (cause.cls == cls or cause.cls.endswith(f".{cls}")) and text in cause.message
+
+
+def _comparable(value: Any) -> Any:
+    """A hashable stand-in that keeps the type apart.
+
+    Zoned and zone-less timestamps are compared by their wall clock in UTC, the zone of every session here:
+    an engine that has only one of the two types still shows the stored value, and which type it calls it
+    is a fact of its own (`read.types.…`).
+    """
+    if isinstance(value, dt.datetime):
+        return ("timestamp", value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value)
+    if isinstance(value, Mapping):
+        return ("map", frozenset((_comparable(k), _comparable(v)) for k, v in value.items()))
+    if isinstance(value, list | tuple):
+        return tuple(map(_comparable, value))
+    return (type(value).__name__, value)
+
+
+def _chain(chain: Chain) -> str:
+    return " ← ".join(f"{cls} “{text}”" for cls, text in chain.causes)
+
+
+def _told(failure: Failure | None) -> str:
+    if failure is None:
+        return ""
+    return "; seen: " + " ← ".join(f"{c.cls}: {c.message.strip()[:300]}" for c in failure.causes)

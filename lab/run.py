@@ -1,0 +1,291 @@
+"""Runs cases: tables are seeded, engines asked, what they answer is judged and recorded, cell by cell.
+
+Each generation has a lane, a thread that asks its engine one statement at a time; lanes run side by side, so
+that a quick engine's cells arrive while a slow one still starts. A case has up to two parts: the writer's
+steps on the writer's lane, then the second engine's on its own. Every first part stands before every second
+one in its lane, and a first part waits for tables only, so no lane can wait for itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any, Protocol, TypeVar
+
+from lab.asking import plain_read, say, seed, words
+from lab.catalogs.gateway import CatalogEndpoint
+from lab.engines import adapter
+from lab.errors import LabError
+from lab.model import Cell, Failure, Generation, Observation, Step, StepResult, Table
+from lab.plan import Case, Selection, control_of
+from lab.provision import NotProvided
+from lab.records.record import Recorded, Recorder
+from lab.records.verdict import judge, turned
+from lab.runtime.host import Host
+from lab.tables.look import LOOKS
+from lab.tables.orders import NAMESPACE, ORDERS_V2, ORDERS_V3
+from lab.tables.rest import RestCatalog
+
+T = TypeVar("T")
+
+
+class Lab(Protocol):
+    """Services and engines, wherever they live: `lab/runtime` has the implementations."""
+
+    host: Host
+
+    def catalog(self) -> CatalogEndpoint: ...
+    def engine(self, generation: Generation) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one engine did of a case, or what was missing for it."""
+
+    by: str
+    steps: tuple[StepResult, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    missing: str | None = None
+
+    @property
+    def stopped(self) -> bool:
+        return self.missing is not None or any(isinstance(s.answer, Failure) for s in self.steps)
+
+
+class Engines:
+    """Connections to a lab's engines, made when first asked for and closed together."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._connected: dict[tuple[str, str], Any] = {}
+
+    def get(self, generation: Generation, purpose: str = "") -> Any:
+        """The connection to a generation; another purpose has one of its own. Raises LabError."""
+        endpoint = self._lab.engine(generation)
+        key = (generation.name, purpose)
+        if key not in self._connected:
+            engine = adapter(generation.kind).Engine(self._lab.host, generation, self._lab.catalog(), endpoint)
+            self._connected[key] = engine
+        return self._connected[key]
+
+    def forget(self, generation: Generation) -> None:
+        """After a crash: the next `get` connects anew."""
+        self._connected.pop((generation.name, ""), None)
+
+    def close(self) -> None:
+        for engine in self._connected.values():
+            with suppress(Exception):  # one that is already gone
+                engine.close()
+
+
+class Tables:
+    """Seeded tables of a lab, each made once, by the seeding generation on a lane of its own."""
+
+    def __init__(self, lab: Lab, engines: Engines, generation: Generation) -> None:
+        self._lab, self._engines, self.generation = lab, engines, generation
+        self._lane = _Lane("seed")
+        self._made: dict[tuple[str, str], Future[None]] = {}
+
+    def get(self, table: Table, namespace: str, properties: Mapping[str, str] | None = None) -> Future[None]:
+        """Resolved when the table stands with its seed rows; a LabError says why it can't be made."""
+        key = (namespace, table.name)
+        if key not in self._made:
+            self._made[key] = self._lane.do(lambda: self._make(table, namespace, properties or {}))
+        return self._made[key]
+
+    def analytics(self) -> list[Future[None]]:
+        """ORDERS_V2 and ORDERS_V3 in ANALYTICS, the tables of a lab that somebody looks around in."""
+        return [self.get(table, NAMESPACE) for table in (ORDERS_V2, ORDERS_V3)]
+
+    def _make(self, table: Table, namespace: str, properties: Mapping[str, str]) -> None:
+        if namespace == NAMESPACE and RestCatalog(self._lab.catalog()).has_table(namespace, table.name):
+            return  # a lab that was up before has it
+        session = self._engines.get(self.generation, "seed").session({})
+        try:
+            seed(session, self.generation.kind, namespace, table, properties)
+        finally:
+            session.close()
+
+    def close(self) -> None:
+        self._lane.close()
+
+
+class Run:
+    """One run over a lab. `results` has a future for each cell, resolved as soon as it is recorded."""
+
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        selection: Selection,
+        lab: Lab,
+        recorder: Recorder,
+        on_seen: Callable[[Case, Recorded], None] = lambda case, recorded: None,
+    ) -> None:
+        self.cases, self.lab, self.recorder, self.on_seen = cases, lab, recorder, on_seen
+        self.results: dict[Cell, Future[Recorded]] = {case.cell: Future() for case in cases}
+        self.broken: list[str] = []  # engines that could not start though nothing was missing
+        self._engines = Engines(lab)
+        self._tables = Tables(lab, self._engines, selection.seed)
+        self._lanes: dict[str, _Lane] = {}
+
+    def start(self) -> None:
+        """Hands every case to its lanes and returns."""
+        firsts: dict[str, Future[_Part]] = {}
+        for case in self.cases:
+            namespace = self._namespace(case)
+            if namespace + case.writer.name not in firsts:  # one writer's work serves all its readers
+                tables = self._tables.get(case.behaviour.table, namespace, case.variant.properties)
+                work = self._writer_part(case, tables)
+                firsts[namespace + case.writer.name] = self._lane(case.writer).do(work)
+        for case in self.cases:
+            first = firsts[self._namespace(case) + case.writer.name]
+            self._lane(case.reader).do(self._finish(case, first))
+
+    def wait(self) -> list[Recorded]:
+        """Waits for every cell. In the order of the cases."""
+        return [self.results[case.cell].result() for case in self.cases]
+
+    def control(self, case: Case) -> list[str]:
+        """Why the outcome did not turn in the cell in which the cause of `case` is removed; empty if it did.
+
+        Empty as well where no control is declared or it is not part of this run.
+        """
+        cell = control_of(case)
+        if cell is None or cell not in self.results or self.results[case.cell].result().observation.missing:
+            return []
+        lines = turned(case.behaviour, case.cell, self.results[cell].result().observation)
+        self.recorder.control(case.cell, cell, lines)
+        return lines
+
+    def close(self) -> None:
+        """Ends the sessions that this run holds; the lab and its engines are the caller's."""
+        for lane in self._lanes.values():
+            lane.close()
+        self._tables.close()
+        self._engines.close()
+
+    def _lane(self, generation: Generation) -> _Lane:
+        return self._lanes.setdefault(generation.name, _Lane(generation.name))
+
+    def _namespace(self, case: Case) -> str:
+        """A case's own namespace, of this run: upper case, so that engines that fold names are seen to fold."""
+        if case.behaviour.namespace:
+            return case.behaviour.namespace
+        key = f"{self.recorder.run} {case.cell.variant} {case.cell.writer}"
+        digest = hashlib.sha256(key.encode()).hexdigest()[:8].upper()
+        name = case.cell.behaviour.upper().replace("-", "_")
+        return f"{name}_{digest}"
+
+    # ------------------------------------------------------------ the parts of a case
+    def _writer_part(self, case: Case, tables: Future[None]) -> Callable[[], _Part]:
+        def work() -> _Part:
+            try:
+                tables.result()
+            except LabError as e:
+                return _Part(self._tables.generation.name, missing=f"no tables: {e}")
+            steps = [s for s in case.steps if not s.second and s.look is None]
+            return self._ask(case, case.writer, steps, case.variant.settings)
+
+        return work
+
+    def _finish(self, case: Case, first: Future[_Part]) -> Callable[[], None]:
+        def work() -> None:
+            future = self.results[case.cell]
+            try:
+                recorded = self._observe(case, first.result())
+                self.on_seen(case, recorded)
+                future.set_result(recorded)
+            except BaseException as e:  # a fault of the lab's own must reach who waits for the cell
+                future.set_exception(e)
+
+        return work
+
+    def _observe(self, case: Case, first: _Part) -> Recorded:
+        parts = [first]
+        second = [s for s in case.steps if s.second]
+        if second and not first.stopped:
+            parts.append(self._ask(case, case.reader, second, {}))
+        steps = [step for part in parts for step in part.steps]
+        if not any(part.stopped for part in parts):
+            steps += [self._look(case, step) for step in case.steps if step.look is not None]
+        seen = Observation(
+            cell=case.cell,
+            steps=tuple(steps),
+            versions={part.by: part.versions for part in parts},
+            settings={part.by: part.settings for part in parts},
+            seeded_by=self._tables.generation.name,
+            seconds=sum(s.seconds for s in steps),
+            missing=next((part.missing for part in parts if part.missing), None),
+        )
+        recorded = Recorded(seen, judge(case.behaviour, seen))
+        self.recorder.cell(seen, recorded.verdict, case.behaviour.document)
+        return recorded
+
+    def _ask(
+        self, case: Case, who: Generation, steps: Sequence[Step], settings: Mapping[str, str | None]
+    ) -> _Part:
+        """These steps on this generation until one fails; a plain v2 read then tells if the session is sound."""
+        try:
+            engine = self._engines.get(who)
+            session = engine.session(settings)
+        except LabError as e:
+            if not isinstance(e, NotProvided):
+                self.broken.append(f"{who.name}: {e}")
+            return _Part(who.name, missing=str(e))
+        filling = words(self._namespace(case), case.behaviour.table, case.writer.name, case.reader.name)
+        done: list[StepResult] = []
+        try:
+            for step in steps:
+                done.append(say(session, who, case.behaviour.table, step, filling))
+                answer = done[-1].answer
+                if isinstance(answer, Failure):
+                    if answer.crash:
+                        self._engines.forget(who)
+                    else:
+                        self._tables.get(ORDERS_V2, NAMESPACE).result()
+                        done.append(plain_read(session, who))
+                    break
+            return _Part(who.name, tuple(done), engine.versions(), dict(session.settings))
+        finally:
+            session.close()
+
+    def _look(self, case: Case, step: Step) -> StepResult:
+        """The lab's own look at the table, through the catalog and without any engine."""
+        started = time.monotonic()
+        look = LOOKS[step.look or ""]
+        seen = look(RestCatalog(self.lab.catalog()), self._namespace(case), case.behaviour.table.name)
+        return StepResult(step.name, "lab", look.__doc__ or "", time.monotonic() - started, look=seen)
+
+
+class _Lane:
+    """A thread that does one thing after the other. A daemon: it never keeps a stopped lab alive."""
+
+    def __init__(self, name: str) -> None:
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        threading.Thread(target=self._work, name=f"lane {name}", daemon=True).start()
+
+    def do(self, work: Callable[[], T]) -> Future[T]:
+        future: Future[T] = Future()
+
+        def task() -> None:
+            try:
+                future.set_result(work())
+            except BaseException as e:
+                future.set_exception(e)
+
+        self._queue.put(task)
+        return future
+
+    def close(self) -> None:
+        self._queue.put(None)
+
+    def _work(self) -> None:
+        while (task := self._queue.get()) is not None:
+            task()
