@@ -1,0 +1,77 @@
+"""PyIceberg: calls in a worker process, since it has no SQL.
+
+A statement is a `Call(op, args)`, or its text as Python writes it:
+`scan(namespace="ANALYTICS", table="ORDERS_V2")`. Names are case-sensitive, a nested namespace is dotted,
+filters are PyIceberg's expression strings (`"ORDER_ID = 201 and PRODUCT is not null"`). Rows to write are dicts
+by column name; a column left out is null.
+
+    list_namespaces()                                                 → namespace
+    create_namespace(namespace)
+    drop_namespace(namespace)
+    list_tables(namespace)                                            → table
+    create_table(namespace, table, schema, properties, partition)
+        schema: (name, Iceberg type, required) each; properties may hold `format-version`;
+        partition: (column, transform) each, the transform in Iceberg's words (`day`, `bucket[16]`)
+    drop_table(namespace, table, purge)
+    describe(namespace, table)                                        → name, type, required
+    snapshots(namespace, table)    → snapshot_id, parent_id, sequence_number, committed_at, operation, summary
+    scan(namespace, table, columns, filter, snapshot)                 → the rows, types as Iceberg names them
+    count_by(namespace, table, column)                                → that column, count
+    append(namespace, table, rows)
+    overwrite(namespace, table, rows, filter)
+        replaces the rows that match, or all
+    delete(namespace, table, filter)
+    update(namespace, table, filter, set)
+        PyIceberg has no UPDATE. This is what its users do instead: read the rows that match, change them in
+        memory, `overwrite` the matching ones with them.
+
+Settings are properties of PyIceberg's catalog.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from lab.engines.worker import WORKERS, WorkerEngine
+from lab.errors import UsageError
+from lab.model import Call, Generation, Statement
+
+if TYPE_CHECKING:
+    from lab.catalogs import CatalogEndpoint
+    from lab.runtime.host import Host
+    from lab.runtime.process import Process
+
+
+def launch(
+    host: Host, generation: Generation, catalog: CatalogEndpoint
+) -> tuple[Process | None, dict[str, Any]]:
+    """Nothing to share: every Engine starts a worker of its own."""
+    return None, {}
+
+
+class Engine(WorkerEngine):
+    engine_file = WORKERS / "pyiceberg.py"
+    defaults = {
+        "header.X-Iceberg-Access-Delegation": "vended-credentials",
+        "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
+    }
+
+    @staticmethod
+    def worded(statement: Statement) -> object:
+        call = statement if isinstance(statement, Call) else _parsed(statement)
+        return {"op": call.op, "args": call.args}
+
+
+def _parsed(text: str) -> Call:
+    """A call from its text, for people who type it. Raises UsageError."""
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+            raise ValueError
+        return Call(call.func.id, {str(word.arg): ast.literal_eval(word.value) for word in call.keywords})
+    except (SyntaxError, ValueError):
+        example = 'scan(namespace="ANALYTICS", table="ORDERS_V2")'
+        raise UsageError(
+            f"PyIceberg has no SQL: write a call with named literals, such as {example}"
+        ) from None
