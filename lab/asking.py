@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from lab.engines import dialect
+from lab.engines import Session, dialect
 from lab.errors import LabError
-from lab.model import Answer, Call, Failure, Generation, Statement, Step, StepResult, Table
+from lab.model import Call, Failure, Generation, Statement, Step, StepResult, Table
 from lab.records.verdict import PLAIN_READ
 from lab.tables.orders import NAMESPACE, ORDERS_V2
-
-
-class Session(Protocol):
-    """An engine's session, of whatever kind."""
-
-    settings: Mapping[str, str]
-
-    def execute(self, statement: Statement) -> Answer: ...
-    def close(self) -> None: ...
 
 
 def words(namespace: str, table: Table, writer: str, reader: str) -> dict[str, str]:

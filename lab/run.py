@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 from lab.asking import plain_read, say, seed, words
-from lab.catalogs.gateway import CatalogEndpoint
+from lab.catalogs import CatalogEndpoint
 from lab.engines import adapter
 from lab.errors import LabError
 from lab.model import Cell, Failure, Generation, Observation, Step, StepResult, Table
@@ -30,9 +30,10 @@ from lab.records.verdict import judge, turned
 from lab.runtime.host import Host
 from lab.tables.look import LOOKS
 from lab.tables.orders import NAMESPACE, ORDERS_V2, ORDERS_V3
-from lab.tables.rest import RestCatalog
+from lab.tables.rest import RestCatalog, RestError
 
 T = TypeVar("T")
+NOT_FOUND = 404
 
 
 class Lab(Protocol):
@@ -42,6 +43,12 @@ class Lab(Protocol):
 
     def catalog(self) -> CatalogEndpoint: ...
     def engine(self, generation: Generation) -> dict[str, Any]: ...
+
+
+def catalog(lab: Lab) -> RestCatalog:
+    """The lab's own client of its catalog."""
+    where = lab.catalog()
+    return RestCatalog(where.uri, where.warehouse)
 
 
 @dataclass(frozen=True)
@@ -91,27 +98,38 @@ class Tables:
     def __init__(self, lab: Lab, engines: Engines, generation: Generation) -> None:
         self._lab, self._engines, self.generation = lab, engines, generation
         self._lane = _Lane("seed")
+        self._lock = threading.Lock()
         self._made: dict[tuple[str, str], Future[None]] = {}
 
     def get(self, table: Table, namespace: str, properties: Mapping[str, str] | None = None) -> Future[None]:
         """Resolved when the table stands with its seed rows; a LabError says why it can't be made."""
         key = (namespace, table.name)
-        if key not in self._made:
-            self._made[key] = self._lane.do(lambda: self._make(table, namespace, properties or {}))
-        return self._made[key]
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = self._lane.do(lambda: self._make(table, namespace, properties or {}))
+            return self._made[key]
 
     def analytics(self) -> list[Future[None]]:
         """ORDERS_V2 and ORDERS_V3 in ANALYTICS, the tables of a lab that somebody looks around in."""
         return [self.get(table, NAMESPACE) for table in (ORDERS_V2, ORDERS_V3)]
 
     def _make(self, table: Table, namespace: str, properties: Mapping[str, str]) -> None:
-        if namespace == NAMESPACE and RestCatalog(self._lab.catalog()).has_table(namespace, table.name):
+        if namespace == NAMESPACE and self._stands(namespace, table):
             return  # a lab that was up before has it
         session = self._engines.get(self.generation, "seed").session({})
         try:
             seed(session, self.generation.kind, namespace, table, properties)
         finally:
             session.close()
+
+    def _stands(self, namespace: str, table: Table) -> bool:
+        try:
+            catalog(self._lab).load_table(namespace, table.name)
+        except RestError as e:
+            if e.status == NOT_FOUND:
+                return False
+            raise
+        return True
 
     def close(self) -> None:
         self._lane.close()
@@ -137,6 +155,7 @@ class Run:
 
     def start(self) -> None:
         """Hands every case to its lanes and returns."""
+        self._tables.get(ORDERS_V2, NAMESPACE)  # first of all: what a failing case is checked against
         firsts: dict[str, Future[_Part]] = {}
         for case in self.cases:
             namespace = self._namespace(case)
@@ -172,7 +191,9 @@ class Run:
         self._engines.close()
 
     def _lane(self, generation: Generation) -> _Lane:
-        return self._lanes.setdefault(generation.name, _Lane(generation.name))
+        if generation.name not in self._lanes:
+            self._lanes[generation.name] = _Lane(generation.name)
+        return self._lanes[generation.name]
 
     def _namespace(self, case: Case) -> str:
         """A case's own namespace, of this run: upper case, so that engines that fold names are seen to fold."""
@@ -260,7 +281,7 @@ class Run:
         """The lab's own look at the table, through the catalog and without any engine."""
         started = time.monotonic()
         look = LOOKS[step.look or ""]
-        seen = look(RestCatalog(self.lab.catalog()), self._namespace(case), case.behaviour.table.name)
+        seen = look(catalog(self.lab), self._namespace(case), case.behaviour.table.name)
         return StepResult(step.name, "lab", look.__doc__ or "", time.monotonic() - started, look=seen)
 
 

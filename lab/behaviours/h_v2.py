@@ -73,7 +73,7 @@ DML_V2_NEW = Behaviour(
     source="H, verification 2 steps 4 to 7",
     document="INSERT, UPDATE, DELETE succeed on Spark 3.5; every engine's rows are seen by every other at once",
     table=ORDERS_V2,
-    steps=(*CHANGES, Step(**{**vars(read(ORDERS_V2, *CHANGED)), "second": True})),
+    steps=(*CHANGES, read(ORDERS_V2, *CHANGED, second=True)),
     pairs=(("*", "*"),),
     claims=(Claim("spark-3.2*,spark-3.5*", Outcome.WORKS),),
     expect=(Expect(Outcome.WORKS, "v2 data files and position deletes are read by every generation"),),

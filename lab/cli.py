@@ -1,0 +1,211 @@
+"""The command `iceberg-lab`: words of the user to calls, answers to what people and programs read. Thin."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import lab
+from lab import labs, plan
+from lab.behaviours import BEHAVIOURS
+from lab.engines import GENERATIONS
+from lab.errors import LabError, UsageError
+from lab.model import Failure, Rows
+from lab.records.record import as_json
+from lab.report import matrix as report
+from lab.report import state
+
+OUT, ERR = Console(), Console(stderr=True)
+FORMATS = ("table", "json", "markdown")
+
+Command = Callable[..., Any]
+
+
+class Group(click.Group):
+    """Shows the lab's own errors as one line, and exits as the help says."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UsageError as e:
+            ERR.print(Text.assemble(("usage: ", "bold red"), str(e)))
+            ctx.exit(2)
+        except LabError as e:
+            ERR.print(Text.assemble(("could not run: ", "bold red"), str(e)))
+            ctx.exit(3)
+        except KeyboardInterrupt:
+            ERR.print("interrupted; what was observed before is kept in the run's record")
+            ctx.exit(128 + signal.SIGINT)
+
+
+def _selects(command: Command) -> Command:
+    """The one grammar of selection: every option takes comma-separated globs."""
+    for name, text in reversed(plan.OPTIONS.items()):
+        command = click.option(f"--{name}", metavar="GLOBS", help=text)(command)
+    return command
+
+
+def _formats(*formats: str) -> Callable[[Command], Command]:
+    kind = click.Choice(formats)
+    return click.option("--format", "form", type=kind, default="table", show_default=True)
+
+
+@click.group(
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 all as expected, 1 something unexpected, 2 usage, 3 could not run.",
+)
+@click.version_option(lab.__version__, prog_name="iceberg-lab")
+def main() -> None:
+    """What engines really do with each other's Apache Iceberg tables, observed on this machine.
+
+    \b
+    iceberg-lab matrix                                  everything: provisions, runs, shows the matrix
+    iceberg-lab matrix --generations 'duckdb*,trino*'   some engines only
+    iceberg-lab sql spark-3.5.6+iceberg-1.10.0 "SELECT * FROM lab.ANALYTICS.ORDERS_V2"
+    """
+    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+
+
+@main.command()
+@_selects
+@click.option("--seed", metavar="GENERATION", help=f"makes the tables  [default: {plan.DEFAULT_SEED}]")
+@_formats(*FORMATS)
+def matrix(form: str, seed: str | None, **words: str | None) -> None:
+    """Run behaviours on engine generations and show what each did."""
+    selection = plan.select(words, seed)
+    order = list(GENERATIONS)
+    with labs.open_run(selection, ERR) as run:
+        run.start()
+        recorded = run.wait()
+        controls = {case.cell: run.control(case) for case in run.cases}
+        broken = run.broken
+    lines = [
+        as_json(r.observation, r.verdict, c.behaviour.document) for c, r in zip(run.cases, recorded, strict=True)
+    ]
+    lines = [run.recorder.redactor.json(line) for line in lines]
+    if form == "json":
+        print(json.dumps(lines, indent=1, ensure_ascii=False))
+    elif form == "markdown":
+        print(report.markdown(lines, order))
+    else:
+        OUT.print(report.table(lines, order))
+    for cell, why in controls.items():
+        for line in why:
+            ERR.print(f"! the control of {cell} did not turn: {line}", style="bold red")
+    for line in dict.fromkeys(broken):
+        ERR.print(f"could not run: {line}", style="bold red")
+    ERR.print(f"record: {run.recorder.path}", style="dim")
+    if any(map(report.unexpected, lines)) or any(controls.values()):
+        sys.exit(1)
+    sys.exit(3 if broken else 0)
+
+
+@main.command()
+@click.option("--generations", metavar="GLOBS", help="engines to start now; others start when first asked")
+def up(generations: str | None) -> None:
+    """Start a lab that stays: store, catalog, ORDERS_V2 and ORDERS_V3 in ANALYTICS. Ends at `down`, or when idle."""
+    wanted = plan.select({"generations": generations}).generations if generations else ()
+    OUT.print(state.shown(labs.up(wanted, ERR)))
+
+
+@main.command()
+@_formats("table", "json")
+def status(form: str) -> None:
+    """What the lab that is up consists of."""
+    found = labs.status()
+    if form == "json":
+        print(json.dumps(found, indent=1))
+    else:
+        OUT.print(state.shown(found) if found else "no lab is up; start one with: iceberg-lab up")
+
+
+@main.command()
+def down() -> None:
+    """End the lab that is up, with all its processes and data."""
+    OUT.print("ended" if labs.down() else "no lab is up")
+
+
+@main.command()
+@click.argument("generation")
+@click.argument("statement")
+@_formats("table", "json")
+def sql(generation: str, statement: str, form: str) -> None:
+    """Say one STATEMENT to one GENERATION: rows, or the whole cause chain. Joins the lab that is up, else starts one.
+
+    PyIceberg has no SQL; it takes a call, e.g. 'scan(namespace="ANALYTICS", table="ORDERS_V2")'.
+    """
+    (chosen,) = _one(generation)
+    answer = labs.ask(chosen, statement, ERR)
+    if form == "json":
+        print(json.dumps(state.answer_json(answer), indent=1, ensure_ascii=False))
+    elif isinstance(answer, Rows):
+        OUT.print(state.rows(answer))
+    else:
+        OUT.print(state.chain(answer))
+    if isinstance(answer, Failure):
+        sys.exit(1)
+
+
+def _one(generation: str) -> tuple[Any, ...]:
+    found = plan.select({"generations": generation}).generations
+    if len(found) != 1:
+        raise UsageError(f"{generation!r} names {len(found)} generations: {', '.join(g.name for g in found)}")
+    return found
+
+
+@main.command("list")
+@click.argument("what", type=click.Choice(["behaviours", "generations"]))
+@_formats("table", "json")
+def list_(what: str, form: str) -> None:
+    """The declared behaviours or engine generations."""
+    declared = state.behaviours(BEHAVIOURS.values()) if what == "behaviours" else state.generations(GENERATIONS.values())
+    if form == "json":
+        print(json.dumps(declared, indent=1, ensure_ascii=False))
+    else:
+        OUT.print(_table(declared))
+
+
+@main.command()
+@_formats("table", "json")
+def doctor(form: str) -> None:
+    """What this machine has and lacks for the lab; mirrors and proxies in use, without secrets."""
+    found = labs.doctor()
+    if form == "json":
+        print(json.dumps(found, indent=1))
+    else:
+        OUT.print(_table(found))
+
+
+@main.command()
+@click.option("--prune", is_flag=True, help="remove what the lab no longer names")
+@click.option("--all", "everything", is_flag=True, help="with --prune: remove all of it")
+@click.option("--verify", is_flag=True, help="hash every file anew; damaged ones are removed and fetched when needed")
+@_formats("table", "json")
+def cache(prune: bool, everything: bool, verify: bool, form: str) -> None:
+    """Show what was provisioned and its size; prune or verify it."""
+    if everything and not prune:
+        raise UsageError("--all goes with --prune")
+    found = labs.cache(prune=prune, everything=everything, verify=verify)
+    if form == "json":
+        print(json.dumps(found, indent=1))
+    else:
+        OUT.print(_table(found))
+
+
+def _table(rows: list[dict[str, Any]]) -> Table | str:
+    if not rows:
+        return "nothing"
+    table = Table(*rows[0], pad_edge=False)
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    return table

@@ -1,0 +1,1 @@
+"""What was recorded, shown: a table where people read, Markdown for pages, JSON for programs. Knows records only."""

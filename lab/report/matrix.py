@@ -1,0 +1,157 @@
+"""The matrix of a run: behaviours down, the generation that answered across.
+
+Works on the lines of a run record (`lab.records.record.as_json`), so that a record of last week or of another
+machine shows as well as this run's. Pairs of one reader with many writers share a square.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+Line = Mapping[str, Any]
+
+# outcome → how it shows: word and colour. Short, as nine of them stand side by side.
+_OUTCOMES = {
+    "works": ("works", "green"),
+    "not-supported": ("unsupported", "yellow"),
+    "refused-by-rule": ("refused", "magenta"),
+    "error": ("error", "red"),
+    "crash": ("CRASH", "bold red"),
+    "silently-wrong": ("WRONG ROWS", "bold white on red"),
+    "not-run": ("not run", "dim"),
+}
+_CLAIMS = {"reproduced": " =", "differs": " ≠", "none": ""}
+LEGEND = "= as the document says   ≠ not as the document says   no sign: the document is silent   ! unexpected"
+
+
+@dataclass(frozen=True)
+class Square:
+    """All cells of one behaviour and variant with one reader."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def text(self) -> str:
+        counts = Counter(_word(line) for line in self.lines)
+        return "\n".join(word if len(self.lines) == 1 else f"{word} ×{n}" for word, n in counts.items())
+
+    @property
+    def colour(self) -> str:
+        worst = max(self.lines, key=lambda line: list(_OUTCOMES).index(line["outcome"]))
+        return "bold red reverse" if any(map(unexpected, self.lines)) else _OUTCOMES[worst["outcome"]][1]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Rows (behaviour, variant) by columns (generation) of squares; a pair that was not selected has none."""
+
+    rows: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    squares: Mapping[tuple[str, str, str], Square]
+
+    @classmethod
+    def of(cls, lines: Iterable[Line], order: Sequence[str] = ()) -> Matrix:
+        """From `cell` lines. order: the generations' order across; others follow as they come."""
+        grouped: dict[tuple[str, str, str], list[Line]] = {}
+        for line in lines:
+            cell = line["cell"]
+            grouped.setdefault((cell["behaviour"], cell["variant"], cell["reader"]), []).append(line)
+        readers = list(dict.fromkeys(reader for _, _, reader in grouped))
+        return cls(
+            tuple(dict.fromkeys((b, v) for b, v, _ in grouped)),
+            tuple(sorted(readers, key=lambda r: order.index(r) if r in order else len(order))),
+            {key: Square(tuple(found)) for key, found in grouped.items()},
+        )
+
+
+def unexpected(line: Line) -> bool:
+    return bool(line["expectation"] == "unexpected")
+
+
+def table(lines: Sequence[Line], order: Sequence[str] = ()) -> RenderableType:
+    """The matrix for a terminal, then what needs words: the unexpected, the differing claims, the missing."""
+    matrix = Matrix.of(lines, order)
+    shown = Table(title_justify="left", pad_edge=False, show_lines=False)
+    shown.add_column("behaviour", no_wrap=True)
+    for column in matrix.columns:
+        shown.add_column(column.replace("+", "\n"), justify="left")
+    for behaviour, variant in matrix.rows:
+        label = Text(behaviour) + (Text(f" {variant}", "dim") if variant != "default" else Text(""))
+        squares = (matrix.squares.get((behaviour, variant, column)) for column in matrix.columns)
+        shown.add_row(label, *(Text(s.text, s.colour) if s else Text("·", "dim") for s in squares))
+    return Group(shown, Text(LEGEND, "dim"), *_notes(lines), Text(summary(lines), "bold"))
+
+
+def markdown(lines: Sequence[Line], order: Sequence[str] = ()) -> str:
+    """The matrix as a Markdown table, with its notes as a list."""
+    matrix = Matrix.of(lines, order)
+    head = ["behaviour", *(column.replace("+", "<br>") for column in matrix.columns)]
+    rows = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    for behaviour, variant in matrix.rows:
+        label = behaviour if variant == "default" else f"{behaviour} *{variant}*"
+        squares = (matrix.squares.get((behaviour, variant, column)) for column in matrix.columns)
+        rows.append("| " + " | ".join([label, *(s.text.replace("\n", "<br>") if s else "·" for s in squares)]) + " |")
+    notes = [f"- {note.plain}" for note in _notes(lines)]
+    return "\n".join([*rows, "", LEGEND, "", *notes, "", summary(lines), ""])
+
+
+def summary(lines: Sequence[Line]) -> str:
+    """One line of counts."""
+    counts = Counter(line["outcome"] for line in lines)
+    outcomes = ", ".join(f"{counts[o]} {o}" for o in _OUTCOMES if counts[o])
+    return f"{len(lines)} cells: {outcomes}; {sum(map(unexpected, lines))} unexpected"
+
+
+def name(cell: Mapping[str, Any]) -> str:
+    """A cell's short name: `H-v3-update/no-extensions [spark-3.5.6+iceberg-1.10.0]`."""
+    variant = "" if cell["variant"] == "default" else f"/{cell['variant']}"
+    who = cell["reader"] if cell["writer"] == cell["reader"] else f"{cell['writer']} → {cell['reader']}"
+    return f"{cell['behaviour']}{variant} [{who}]"
+
+
+def failure(line: Line) -> str:
+    """The cause chain of a cell's failing step, outermost first, in one line; empty where nothing failed."""
+    for step in line["steps"]:
+        if "failure" in step:
+            return " ← ".join(f"{c['class']}: {_short(c['message'])}" for c in step["failure"])
+    return ""
+
+
+def _notes(lines: Sequence[Line]) -> list[Text]:
+    notes = []
+    for line in lines:
+        if unexpected(line):
+            notes.append(Text.assemble((f"! {name(line['cell'])}: ", "bold red"), "; ".join(line["differences"])))
+    for missing in dict.fromkeys(line["missing"] for line in lines if line["missing"]):
+        cells = sum(line["missing"] == missing for line in lines)
+        notes.append(Text.assemble((f"not run ({cells} cells): ", "yellow"), missing))
+    for (behaviour, cause, why), cells in _grouped(lines, "differs").items():
+        notes.append(Text.assemble((f"≠ {behaviour} [{cells}]: ", "cyan"), f"{why}. Cause: {cause}"))
+    return notes
+
+
+def _grouped(lines: Sequence[Line], claim: str) -> dict[tuple[str, str, str], str]:
+    grouped: dict[tuple[str, str, str], list[str]] = {}
+    for line in lines:
+        if line["claim"] == claim and not unexpected(line):
+            variant = "" if line["cell"]["variant"] == "default" else f"/{line['cell']['variant']}"
+            key = (line["cell"]["behaviour"] + variant, line["cause"], "; ".join(line["claim_differences"]))
+            grouped.setdefault(key, []).append(line["cell"]["reader"])
+    return {key: ", ".join(dict.fromkeys(readers)) for key, readers in grouped.items()}
+
+
+def _word(line: Line) -> str:
+    sign = " !" if unexpected(line) else _CLAIMS[line["claim"]]
+    return _OUTCOMES[line["outcome"]][0] + sign
+
+
+def _short(message: str, limit: int = 200) -> str:
+    flat = " ".join(message.split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

@@ -1,0 +1,78 @@
+"""Answers, declarations and a running lab, shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lab.model import Answer, Behaviour, Failure, Generation, Rows
+from lab.values import encode
+
+
+def rows(answer: Rows) -> RenderableType:
+    """A result as a table, types under the names. A statement without a result says so."""
+    if not answer.columns:
+        return Text("done", "green")
+    table = Table(*(f"{c.name}\n[dim]{c.type}[/dim]" for c in answer.columns), pad_edge=False)
+    for row in answer.rows:
+        table.add_row(*(Text("NULL", "dim") if v is None else Text(str(v)) for v in row))
+    return Group(table, Text(f"{len(answer.rows)} rows", "dim"))
+
+
+def chain(failure: Failure) -> RenderableType:
+    """A cause chain, outermost first, as a log shows it."""
+    lines = []
+    for depth, cause in enumerate(failure.causes):
+        lead = "Caused by: " if depth else ""
+        lines.append(Text.assemble((lead, "dim"), (cause.cls, "bold red"), ": ", cause.message.strip()))
+    if failure.crash:
+        lines.append(Text("the engine's process died of it", "bold red"))
+    return Group(*lines)
+
+
+def answer_json(answer: Answer) -> dict[str, Any]:
+    if isinstance(answer, Rows):
+        columns = [{"name": c.name, "type": c.type} for c in answer.columns]
+        return {"columns": columns, "rows": [[encode(v) for v in row] for row in answer.rows]}
+    causes = [{"class": c.cls, "message": c.message} for c in answer.causes]
+    return {"failure": causes, "crash": answer.crash}
+
+
+def behaviours(declared: Iterable[Behaviour]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": b.id,
+            "title": b.title,
+            "variants": ", ".join(v.name for v in b.variants),
+            "tags": ", ".join(b.tags),
+            "source": b.source,
+            "document": b.document or "",
+        }
+        for b in declared
+    ]
+
+
+def generations(declared: Iterable[Generation]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": g.name,
+            "kind": g.kind,
+            "versions": ", ".join(f"{k} {v}" for k, v in g.versions.items()),
+            "java": g.java or "",
+            "settings": ", ".join(f"{k}={v}" for k, v in g.settings.items()),
+        }
+        for g in declared
+    ]
+
+
+def shown(status: Mapping[str, Any]) -> RenderableType:
+    """A running lab: where to reach it, and each process with its memory."""
+    head = Text.assemble(("the lab is up", "bold green"), f", catalog {status['catalog']['uri']}")
+    table = Table("process", "pid", "memory", pad_edge=False)
+    for process in status["processes"]:
+        table.add_row(process["name"], str(process["pid"]), f"{process['rss'] / 1e6:.0f} MB")
+    return Group(head, table)

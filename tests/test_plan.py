@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+
+from lab.behaviours import BEHAVIOURS
+from lab.engines import GENERATIONS
+from lab.errors import UsageError
+from lab.model import Outcome
+from lab.plan import cases, control_of, select
+from lab.records.verdict import claim_for, expectation_for
+
+
+def test_everything_is_selected_by_default() -> None:
+    selection = select({})
+    assert {g.name for g in selection.generations} == set(GENERATIONS)
+    assert {b.id for b in selection.behaviours} == set(BEHAVIOURS)
+
+
+def test_globs_are_separated_by_commas_and_keep_the_declared_order() -> None:
+    names = [g.name for g in select({"generations": "trino-4*, duckdb*"}).generations]
+    assert names == [n for n in GENERATIONS if n.startswith(("duckdb", "trino"))]
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        ({"generations": "trino-477"}, "trino-476"),
+        ({"behaviours": "H-v3-updaet"}, "H-v3-update"),
+        ({"runtime": "embeded"}, "embedded"),
+        ({"tags": "v4"}, "v3"),
+        ({"generations": ","}, "names nothing"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_near_ones(words: dict[str, str], near: str) -> None:
+    with pytest.raises(UsageError, match=near):
+        select(words)
+
+
+def test_tags_narrow_the_behaviours() -> None:
+    chosen = select({"tags": "v3"}).behaviours
+    assert chosen
+    assert all(b.table.format_version == 3 for b in chosen)
+
+
+def test_every_case_of_a_cell_is_planned_once() -> None:
+    planned = cases(select({}))
+    assert len({c.cell for c in planned}) == len(planned)
+
+
+def test_pairs_are_made_of_the_selected_generations_only() -> None:
+    planned = cases(select({"behaviours": "H-dml-v2-new", "generations": "duckdb*,pyiceberg*"}))
+    assert len(planned) == 4
+
+
+def test_every_behaviour_reaches_every_generation() -> None:
+    planned = cases(select({}))
+    for behaviour in BEHAVIOURS.values():
+        assert {c.cell.writer for c in planned if c.behaviour is behaviour} == set(GENERATIONS), behaviour.id
+
+
+def test_every_cell_has_an_expectation_with_a_reason() -> None:
+    for case in cases(select({})):
+        expected = expectation_for(case.behaviour, case.cell)
+        assert expected is not None, case.cell
+        assert len(expected.reason) > 10, case.cell
+        if expected.outcome in (Outcome.ERROR, Outcome.NOT_SUPPORTED):
+            assert expected.failure is not None, f"{case.cell} expects a failure without its chain"
+
+
+def test_a_declared_control_is_a_cell_of_the_plan_with_another_key() -> None:
+    planned = {c.cell: c for c in cases(select({}))}
+    controls = [(c, control_of(c)) for c in planned.values() if control_of(c)]
+    assert controls
+    for case, control in controls:
+        assert control in planned, f"{case.cell} has its control outside the plan: {control}"
+        assert control != case.cell
+        assert claim_for(case.behaviour, case.cell) is not None, f"{case.cell} has a control but no claim"
