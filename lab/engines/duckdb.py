@@ -29,6 +29,7 @@ class Engine(WorkerEngine):
     engine_file = WORKERS / "duckdb.py"
     defaults = {
         "TimeZone": "UTC",
+        "attach.READ_ONLY": "false",  # an iceberg catalog is attached to be read only, unless told otherwise
         "attach.AUTHORIZATION_TYPE": "none",
         "attach.ACCESS_DELEGATION_MODE": "vended_credentials",
     }

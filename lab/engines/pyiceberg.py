@@ -2,8 +2,8 @@
 
 A statement is a `Call(op, args)`, or its text as Python writes it:
 `scan(namespace="ANALYTICS", table="ORDERS_V2")`. Names are case-sensitive, a nested namespace is dotted,
-filters are PyIceberg's expression strings (`"ORDER_ID = 201 and PRODUCT is not null"`). Rows to write are dicts
-by column name; a column left out is null.
+filters are PyIceberg's expression strings (`"ORDER_ID = 201 and PRODUCT is not null"`). Rows to write are
+dicts by column name; a column left out is null.
 
     list_namespaces()                                                 → namespace
     create_namespace(namespace)
@@ -53,6 +53,7 @@ def launch(
 class Engine(WorkerEngine):
     engine_file = WORKERS / "pyiceberg.py"
     defaults = {
+        # PyIceberg's own default too; only another value takes it away
         "header.X-Iceberg-Access-Delegation": "vended-credentials",
         "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
     }
@@ -69,7 +70,10 @@ def _parsed(text: str) -> Call:
         call = ast.parse(text.strip(), mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
             raise ValueError
-        return Call(call.func.id, {str(word.arg): ast.literal_eval(word.value) for word in call.keywords})
+        args = {word.arg: ast.literal_eval(word.value) for word in call.keywords if word.arg}
+        if len(args) < len(call.keywords):  # **what
+            raise ValueError
+        return Call(call.func.id, args)
     except (SyntaxError, ValueError):
         example = 'scan(namespace="ANALYTICS", table="ORDERS_V2")'
         raise UsageError(

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -119,8 +120,9 @@ class WorkerEngine:
     def session(self, settings: Mapping[str, str | None] = {}) -> WorkerSession:
         """A fresh session. What fails in opening it is the answer of each of its statements."""
         effective = {k: v for k, v in {**self.settings(), **settings}.items() if v is not None}
-        catalog = {"uri": self._catalog.uri, "warehouse": self._catalog.warehouse}
-        return WorkerSession(self._living(), next(self._numbers), self.worded, catalog, effective)
+        return WorkerSession(
+            self._living(), next(self._numbers), self.worded, asdict(self._catalog), effective
+        )
 
     def versions(self) -> dict[str, str]:
         """Those of the engine and of its parts, asked of themselves. Raises LabError if it can't start."""

@@ -30,8 +30,8 @@ class RestError(LabError):
 class LoadedTable:
     """A table as the catalog gives it.
 
-    `metadata` is the whole metadata.json; `credentials` are the S3 properties (`s3.access-key-id`, `s3.endpoint`, …)
-    vended for the table's files.
+    `metadata` is the whole metadata.json; `credentials` are the S3 properties (`s3.access-key-id`,
+    `s3.endpoint`, …) vended for the table's files.
     """
 
     metadata_location: str

@@ -23,9 +23,9 @@ KINDS = ("data", "position-delete", "equality-delete")  # by the number in `cont
 class File:
     """A file that a snapshot added or removed.
 
-    `kind`: data, position-delete, equality-delete or deletion-vector. `format` is in lower case. `records`: its
-    rows, or the rows it deletes. Of a deletion vector: `offset` and `size` in bytes within its Puffin file.
-    `deletes_from`: the one data file that it applies to, where it names one.
+    `kind`: data, position-delete, equality-delete or deletion-vector. `format` is in lower case. `records`:
+    its rows, or the rows it deletes. Of a deletion vector: `offset` and `size` in bytes within its Puffin
+    file. `deletes_from`: the one data file that it applies to, where it names one.
     """
 
     kind: str

@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import duckdb
 
@@ -31,8 +32,15 @@ class Session:
     def __init__(self, catalog: dict[str, str], settings: dict[str, str]) -> None:
         _signatures_checked()
         self._connection = _instance(allow_unsigned_extensions="true")
+        store = urlsplit(catalog["s3_endpoint"])
+        addresses = {
+            "s3_endpoint": store.netloc,
+            "s3_use_ssl": str(store.scheme == "https"),
+            "s3_url_style": "path",
+            "s3_region": catalog["region"],
+        }
         options = {"TYPE": "iceberg", "ENDPOINT": catalog["uri"]}
-        for name, value in settings.items():
+        for name, value in {**addresses, **settings}.items():
             if name.startswith(ATTACH):
                 options[name.removeprefix(ATTACH)] = value
             else:
@@ -58,12 +66,11 @@ class Session:
 
     def _exact(self, query: str, kinds: list[Any]) -> list[tuple[Any, ...]]:
         """The query's rows with nanoseconds whole: DuckDB's client cuts them, its cast to text does not."""
-        names = [f"c{place}" for place in range(len(kinds))]
         casts = ", ".join(
-            f"CAST({name} AS {str(kind).replace('TIMESTAMP_NS', 'VARCHAR')})"
-            for name, kind in zip(names, kinds, strict=True)
+            f"CAST(#{place} AS {str(kind).replace('TIMESTAMP_NS', 'VARCHAR')})"
+            for place, kind in enumerate(kinds, start=1)
         )
-        answer = self._connection.execute(f"SELECT {casts} FROM ({query}\n) AS answer({', '.join(names)})")  # noqa: S608
+        answer = self._connection.sql(query).project(casts)
         return [
             tuple(_nanoseconds(value, kind) for value, kind in zip(row, kinds, strict=True))
             for row in answer.fetchall()

@@ -33,7 +33,13 @@ class Session:
     """A catalog client of its own; tables are loaded anew by every operation."""
 
     def __init__(self, catalog: dict[str, str], settings: dict[str, str]) -> None:
-        self._catalog = RestCatalog("lab", uri=catalog["uri"], warehouse=catalog["warehouse"], **settings)
+        own = {
+            "uri": catalog["uri"],
+            "warehouse": catalog["warehouse"],
+            "s3.endpoint": catalog["s3_endpoint"],
+            "s3.region": catalog["region"],
+        }
+        self._catalog = RestCatalog("lab", **{**own, **settings})
 
     def close(self) -> None:
         self._catalog.close()
@@ -151,10 +157,12 @@ def scan(
 
 
 def count_by(catalog: RestCatalog, namespace: str, table: str, column: str) -> Answer:
-    read = catalog.load_table(_name(namespace, table)).scan(selected_fields=(column,)).to_arrow()
-    counted = read.group_by(column).aggregate([([], "count_all")])
-    described, rows = [(column, str(read.schema.field(column).type)), ("count", "long")], counted.to_pylist()
-    return described, [(row[column], row["count_all"]) for row in rows]
+    wanted = catalog.load_table(_name(namespace, table)).scan(selected_fields=(column,))
+    described = [(column, str(wanted.projection().find_type(column))), ("count", "long")]
+    counted = wanted.to_arrow().group_by(column).aggregate([([], "count_all")])
+    return described, list(
+        zip(_python(counted.column(column)), counted["count_all"].to_pylist(), strict=True)
+    )
 
 
 def append(catalog: RestCatalog, namespace: str, table: str, rows: Sequence[Mapping[str, Any]]) -> Answer:

@@ -14,6 +14,9 @@ ENGINE.py offers `versions() -> dict[str, str]` and `Session(catalog, settings)`
     {"do": "close", "session": 1}                                     → {}
     any of them, when the engine fails                                → {"failure": [[class, message]…]}
     any of them, when the lab asked for what can't be                 → {"misuse": "why"}
+
+A catalog is {"uri", "warehouse", "s3_endpoint", "region"}. The last two open nothing; they keep an engine
+that was vended nothing from asking a store on the internet.
 """
 
 from __future__ import annotations
