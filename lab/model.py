@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from typing import Any
 
 
@@ -234,6 +235,20 @@ class Behaviour:
     pairs: tuple[tuple[str, str], ...] = (("*", SAME),)  # globs of (writer, reader)
     tags: tuple[str, ...] = ()
     namespace: str | None = None  # a fixed one instead of a fresh one; its tables are read, never written
+
+    def expectation(self, cell: Cell) -> Expect | None:
+        """What we assert for this cell: the first entry that matches."""
+        matching = (e for e in self.expect if _applies(e.generations, e.variants, e.writers, cell))
+        return next(matching, None)
+
+    def claim(self, cell: Cell) -> Claim | None:
+        """What the document says of this cell, if it says anything."""
+        return next((c for c in self.claims if _applies(c.generations, c.variants, "*", cell)), None)
+
+
+def _applies(generations: str, variants: str, writers: str, cell: Cell) -> bool:
+    named = ((generations, cell.reader), (variants, cell.variant), (writers, cell.writer))
+    return all(any(fnmatchcase(name, glob.strip()) for glob in globs.split(",")) for globs, name in named)
 
 
 # ---------------------------------------------------------------- cells and what is seen in them

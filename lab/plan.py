@@ -11,7 +11,6 @@ from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS
 from lab.errors import UsageError
 from lab.model import SAME, Behaviour, Cell, Generation, Step, Variant
-from lab.records.verdict import expectation_for
 
 # One grammar everywhere: the command's and pytest's options, each a list of comma-separated globs.
 OPTIONS = {
@@ -97,7 +96,7 @@ def cases(selection: Selection) -> list[Case]:
 
 def control_of(case: Case) -> Cell | None:
     """The cell in which the cause of `case` is removed, if its expectation names one."""
-    expected = expectation_for(case.behaviour, case.cell)
+    expected = case.behaviour.expectation(case.cell)
     if expected is None or expected.control is None:
         return None
     control = expected.control

@@ -7,7 +7,6 @@ from lab.engines import GENERATIONS
 from lab.errors import UsageError
 from lab.model import Outcome
 from lab.plan import cases, control_of, select
-from lab.records.verdict import claim_for, expectation_for
 
 
 def test_everything_is_selected_by_default() -> None:
@@ -60,7 +59,7 @@ def test_every_behaviour_reaches_every_generation() -> None:
 
 def test_every_cell_has_an_expectation_with_a_reason() -> None:
     for case in cases(select({})):
-        expected = expectation_for(case.behaviour, case.cell)
+        expected = case.behaviour.expectation(case.cell)
         assert expected is not None, case.cell
         assert len(expected.reason) > 10, case.cell
         if expected.outcome in (Outcome.ERROR, Outcome.NOT_SUPPORTED):
@@ -74,4 +73,4 @@ def test_a_declared_control_is_a_cell_of_the_plan_with_another_key() -> None:
     for case, control in controls:
         assert control in planned, f"{case.cell} has its control outside the plan: {control}"
         assert control != case.cell
-        assert claim_for(case.behaviour, case.cell) is not None, f"{case.cell} has a control but no claim"
+        assert case.behaviour.claim(case.cell) is not None, f"{case.cell} has a control but no claim"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 from lab.model import (
@@ -36,13 +35,13 @@ def judge(behaviour: Behaviour, seen: Observation) -> Verdict:
     """The verdict on one cell: outcome, claim, expectation, and in words why they differ."""
     if seen.missing is not None:
         return Verdict(Outcome.NOT_RUN, ClaimVerdict.NONE, None, (seen.missing,))
-    expected = expectation_for(behaviour, seen.cell)
+    expected = behaviour.expectation(seen.cell)
     outcome = _outcome(seen, expected)
     failure = _failure(seen)
     facts = facts_of(seen)
 
     claim, claim_differences = ClaimVerdict.NONE, []
-    documented = claim_for(behaviour, seen.cell)
+    documented = behaviour.claim(seen.cell)
     if documented is not None:
         claim_differences = differences(documented, outcome, failure, facts)
         claim = ClaimVerdict.DIFFERS if claim_differences else ClaimVerdict.REPRODUCED
@@ -62,29 +61,13 @@ def turned(behaviour: Behaviour, cell: Cell, control: Observation) -> list[str]:
 
     Empty: with the cause removed the outcome turns. Else why not, one line each.
     """
-    documented = claim_for(behaviour, cell)
+    documented = behaviour.claim(cell)
     if documented is None:
         return [f"{cell} has a control but no claim"]
     if control.missing is not None:
         return []  # a control that could not run proves nothing, and is reported as not-run itself
-    outcome = _outcome(control, expectation_for(behaviour, control.cell))
+    outcome = _outcome(control, behaviour.expectation(control.cell))
     return differences(documented, outcome, _failure(control), facts_of(control))
-
-
-def expectation_for(behaviour: Behaviour, cell: Cell) -> Expect | None:
-    """The declared expectation that holds for this cell: the first that matches."""
-    for expect in behaviour.expect:
-        if _applies(expect.generations, expect.variants, expect.writers, cell):
-            return expect
-    return None
-
-
-def claim_for(behaviour: Behaviour, cell: Cell) -> Claim | None:
-    """The document's claim on this cell, if it makes one."""
-    for claim in behaviour.claims:
-        if _applies(claim.generations, claim.variants, "*", cell):
-            return claim
-    return None
 
 
 def differences(
@@ -170,11 +153,6 @@ def _wrong_rows(seen: Observation) -> list[str]:
         for s in seen.steps
         if _wrong(s) and isinstance(s.answer, Rows)
     ]
-
-
-def _applies(generations: str, variants: str, writers: str, cell: Cell) -> bool:
-    pairs = ((generations, cell.reader), (variants, cell.variant), (writers, cell.writer))
-    return all(any(fnmatchcase(name, g.strip()) for g in globs.split(",")) for globs, name in pairs)
 
 
 def _is(cause: Cause, cls: str, text: str) -> bool:
