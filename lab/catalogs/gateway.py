@@ -1,247 +1,84 @@
-"""The lab's gateway: all that engines know of the catalog. A plain ASGI proxy of the REST protocol.
+"""The lab's gateway, all that engines know of the catalog: a process of its own around `proxy.py`.
 
-Each request passes a list of stages on its way to the catalog and back; see `Stage`. What the proxy itself
-does is to keep the raw path as it came (a nested namespace's %1F is lost once decoded), to drop headers that
-belong to one connection, and to limit bodies.
+    python -m lab.catalogs.gateway      prints the port it chose, reads one line of JSON on standard input (see
+                                        `Settings`), serves, and ends when standard input does
 
-    python -m lab.catalogs.gateway      reads one line of JSON on standard input (see `Settings`), prints the
-                                        port it chose, and ends when standard input does
+An engine may be given the address as soon as there is one: what it asks waits until the catalog can answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import os
 import socket
 import sys
 import threading
-import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
 
-import aiohttp
-import uvicorn
-from yarl import URL
-
-from lab.catalogs import CatalogEndpoint
+import lab
 from lab.runtime.host import LOOPBACK, Host
+from lab.runtime.process import Process
 from lab.stores import StoreEndpoint
 
 NAME = "gateway"
-BODY_LIMIT = 64 * 1024 * 1024  # bytes; a commit of thousands of files is a few megabytes
-UPSTREAM_SECONDS = 180.0
-
-Headers = tuple[tuple[str, str], ...]  # names in lower case
-
-# RFC 9110, 7.6.1, and what each of the two connections says for itself
-_OF_ONE_CONNECTION = frozenset(
-    "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
-    "transfer-encoding upgrade host content-length expect accept-encoding server date".split()
-)
-_NO_BODY = frozenset((204, 304))
+ACCESS_RECORD = "catalog-access.jsonl"  # in the run's logs/: a line per request
 
 
-@dataclass(frozen=True)
-class Request:
-    """A request as the engine sent it. `path` is raw, as on the wire, without the query."""
-
-    method: str
-    path: str
-    query: str = ""
-    headers: Headers = ()
-    body: bytes = b""
-
-    def header(self, name: str) -> str:
-        """All values of a header, joined; empty without one."""
-        return ", ".join(value for key, value in self.headers if key == name)
-
-
-@dataclass(frozen=True)
-class Response:
-    """An answer. `notes` go to the access record, not to the engine: no secrets."""
-
-    status: int
-    headers: Headers = ()
-    body: bytes = b""
-    notes: dict[str, Any] = field(default_factory=dict)
-
-    def json(self) -> Any:
-        """The body as JSON, None when it isn't."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            return None
-
-    def with_json(self, value: Any) -> Response:
-        return replace(self, body=json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
-
-
-Forward = Callable[[Request], Awaitable[Response]]
-# A stage answers by itself, or asks `forward` for what the stages behind it and the catalog say.
-Stage = Callable[[Request, Forward], Awaitable[Response]]
-
-
-def error(status: int, kind: str, message: str) -> Response:
-    """An error in the REST protocol's own shape."""
-    body = {"error": {"message": message, "type": kind, "code": status}}
-    return Response(status, (("content-type", "application/json"),)).with_json(body)
-
-
-class Gateway:
-    """The ASGI application."""
-
-    def __init__(self, upstream: str, stages: Sequence[Stage], record: IO[str] | None = None) -> None:
-        """upstream: the catalog's URI without a trailing slash.  record: gets a line of JSON per request."""
-        self._upstream = upstream
-        self._record = record
-        self._client: aiohttp.ClientSession | None = None
-        self._answer: Forward = self._ask_catalog
-        for stage in reversed(stages):
-            self._answer = _bind(stage, self._answer)
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-        elif scope["type"] == "http":
-            await self._serve(scope, receive, send)
-
-    async def _live(self, receive: Any, send: Any) -> None:
-        await receive()
-        self._client = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=UPSTREAM_SECONDS),
-            auto_decompress=False,
-            trust_env=False,
-        )
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        await self._client.close()
-        await send({"type": "lifespan.shutdown.complete"})
-
-    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
-        started = time.monotonic()
-        body = await _body(receive)
-        request = Request(
-            scope["method"],
-            scope["raw_path"].decode("latin-1"),
-            scope["query_string"].decode("latin-1"),
-            tuple((key.decode("latin-1"), value.decode("latin-1")) for key, value in scope["headers"]),
-            body or b"",
-        )
-        if body is None:
-            response = error(413, "BadRequestException", f"A request body may have {BODY_LIMIT} bytes at most")
-        else:
-            try:
-                response = await self._answer(request)
-            except Exception:
-                logging.exception("%s %s", request.method, request.path)
-                response = error(500, "InternalServerError", "The gateway failed; its log says why")
-        self._note(request, response, time.monotonic() - started)
-        headers = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in response.headers]
-        if response.status not in _NO_BODY and request.method != "HEAD":
-            headers.append((b"content-length", b"%d" % len(response.body)))
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else response.body})
-
-    async def _ask_catalog(self, request: Request) -> Response:
-        assert self._client is not None
-        url = f"{self._upstream}{request.path}" + (f"?{request.query}" if request.query else "")
-        try:
-            async with self._client.request(
-                request.method,
-                URL(url, encoded=True),
-                headers=_passed_on(request.headers),
-                data=request.body or None,
-                allow_redirects=False,
-            ) as answer:
-                headers = tuple((key.lower(), value) for key, value in answer.headers.items())
-                return Response(answer.status, _passed_on(headers), await answer.read())
-        except (aiohttp.ClientError, TimeoutError) as reason:
-            return error(503, "ServiceUnavailableException", f"The catalog did not answer: {type(reason).__name__}")
-
-    def _note(self, request: Request, response: Response, seconds: float) -> None:
-        if self._record is None:
-            return
-        line = {
-            "time": time.time(),
-            "method": request.method,
-            "path": request.path,
-            "status": response.status,
-            "ms": round(seconds * 1000, 2),
-            **response.notes,
-        }
-        self._record.write(json.dumps(line) + "\n")
-        self._record.flush()
-
-
-def _bind(stage: Stage, forward: Forward) -> Forward:
-    return lambda request: stage(request, forward)
-
-
-def _passed_on(headers: Headers) -> Headers:
-    named = {name.strip().lower() for key, value in headers if key == "connection" for name in value.split(",")}
-    return tuple((key, value) for key, value in headers if key not in _OF_ONE_CONNECTION | named)
-
-
-async def _body(receive: Any) -> bytes | None:
-    """The whole body, or None when it is longer than the limit (the rest is read and dropped)."""
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        part = message.get("body", b"")
-        size += len(part)
-        if size <= BODY_LIMIT:
-            parts.append(part)
-        else:
-            parts.clear()
-        if not message.get("more_body"):
-            return b"".join(parts) if size <= BODY_LIMIT else None
-
-
-# ---------------------------------------------------------------- the process
 @dataclass(frozen=True)
 class Settings:
     """What the gateway's process is told on its standard input; it holds the store's keys."""
 
-    upstream: str
+    upstream: str  # the catalog's URI
     store: dict[str, str]  # a StoreEndpoint
     record: str  # file of the access record
 
 
-def start(host: Host, store: StoreEndpoint, upstream: str, warehouse: str) -> CatalogEndpoint:
-    """Starts the gateway in front of the catalog at `upstream`. Raises StartFailed."""
-    record = host.folder / "logs" / "catalog-access.jsonl"
-    settings = Settings(upstream, asdict(store), str(record))
-    _, (port,) = host.process(
+def launch(host: Host) -> tuple[Process, str]:
+    """Starts the process. Returns it and its URI, which answers from `serve` on. Raises StartFailed."""
+    process, (port,) = host.process(
         NAME,
-        [sys.executable, "-m", "lab.catalogs.gateway"],
-        env={"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-        stdin=json.dumps(asdict(settings)).encode() + b"\n",
+        [sys.executable, "-P", "-m", "lab.catalogs.gateway"],
+        env={"PYTHONPATH": str(Path(lab.__file__).parents[1])},
         first_lines=1,
     )
-    return CatalogEndpoint(f"http://{LOOPBACK}:{port}", warehouse, store.url, store.region)
+    return process, f"http://{LOOPBACK}:{port}"
+
+
+def serve(host: Host, process: Process, store: StoreEndpoint, upstream: str) -> None:
+    """Lets the gateway pass requests on to the catalog at `upstream`, with sessions of `store`."""
+    settings = Settings(upstream, asdict(store), str(host.folder / "logs" / ACCESS_RECORD))
+    process.stdin.write(json.dumps(asdict(settings)).encode() + b"\n")
 
 
 def main() -> None:
-    from lab.catalogs import vending  # the stages import this module
+    # The protocol is named so that asyncio sets TCP_NODELAY: without it each answer waits 40 ms.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind((LOOPBACK, 0))
+    listener.listen(128)
+    print(listener.getsockname()[1], flush=True)
 
-    settings = Settings(**json.loads(sys.stdin.readline()))
+    import uvicorn  # slow to load, and nothing waits for them before the first request is served
+
+    from lab.catalogs import proxy, vending
+
+    line = sys.stdin.readline()
+    if not line:
+        return
+    settings = Settings(**json.loads(line))
     vend = vending.Vending(StoreEndpoint(**settings.store))
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # so that asyncio sets NODELAY
-    with Path(settings.record).open("a") as record, listener:
-        listener.bind((LOOPBACK, 0))
-        app = Gateway(settings.upstream, [vending.within_reach, vend], record)
+    with Path(settings.record).open("a") as record:
+        app = proxy.Proxy(settings.upstream, [vending.within_reach, vend], record)
         server = uvicorn.Server(
-            uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="on")
+            uvicorn.Config(
+                app,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                lifespan="on",
+                timeout_graceful_shutdown=1,
+            )
         )
-        listener.listen(128)
-        print(listener.getsockname()[1], flush=True)
 
         def end_with_the_lab() -> None:
             sys.stdin.read()

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import urllib3
-from minio.credentials import AssumeRoleProvider
+from minio.credentials.providers import AssumeRoleProvider
 
-from lab.catalogs.gateway import Forward, Request, Response, error
+from lab.catalogs.proxy import Forward, Request, Response, error
 from lab.stores import StoreEndpoint
 
 DELEGATION = "x-iceberg-access-delegation"

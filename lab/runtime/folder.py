@@ -1,10 +1,10 @@
 """A run's folder: who owns it, what is in it, and what becomes of it when the owner is gone.
 
-    owner.json        pid and start time of the lab that owns it, while it runs
-    processes/*.json  pid, start time and command of each guarded process, while it runs
-    logs/             one per process; stays
-    data/             volumes, databases, temporary files; removed at the end of the run
-    outside           paths elsewhere, one a line, that go with data/ (a service that knows no other place)
+owner.json        pid and start time of the lab that owns it, while it runs
+processes/*.json  pid, start time and command of each guarded process, while it runs
+logs/             one per process; stays
+data/             volumes, databases, temporary files; removed at the end of the run
+outside           paths elsewhere, one a line, that go with data/ (a service that knows no other place)
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def alive(who: dict[str, Any]) -> bool:
 def write_private(path: Path, text: str) -> None:
     """Writes a file that only its owner reads (0600), whole or not at all."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)
     draft.replace(path)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import queue
+import secrets
 import socket
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from lab.provision import Cache
 
 LOOPBACK = "127.0.0.1"
+_PORTS = range(20_000, 32_000)
 FIRST_LINES_SECONDS = 90.0
 
 
@@ -102,16 +105,18 @@ class Host:
     def port(self) -> int:
         """A loopback port that is free now, and that this host has not handed out before.
 
-        Another process may take it before it is bound: who binds it starts again with another one.
+        Below the range from which systems give ports to outgoing connections, so that only another service
+        could take it before it is bound.
         """
         while True:
-            with socket.socket() as probe:
-                probe.bind((LOOPBACK, 0))
-                port: int = probe.getsockname()[1]
+            port = secrets.choice(_PORTS)
             with self._lock:
-                if port not in self._ports:
-                    self._ports.add(port)
-                    return port
+                if port in self._ports:
+                    continue
+                self._ports.add(port)
+            with socket.socket() as probe, suppress(OSError):
+                probe.bind((LOOPBACK, port))
+                return port
 
     def processes(self) -> list[Process]:
         """Those started here and not ended by `end`."""

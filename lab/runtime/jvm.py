@@ -106,9 +106,7 @@ def class_archive(
             else [f"-XX:SharedArchiveFile={base}", f"-XX:ArchiveClassesAtExit={archive}"]
         )
         trainee = f"{name}-archive"
-        process, endpoint = jvm_gateway(
-            host, trainee, java_home, classpath, [*jvm_options, *record], env
-        )
+        process, endpoint = jvm_gateway(host, trainee, java_home, classpath, [*jvm_options, *record], env)
         try:
             train(endpoint)
             process.stdin.close()  # a clean exit, at which the archive is written

