@@ -102,7 +102,7 @@ def matrix(form: str, seed: str | None, **words: str | None) -> None:
     for cell, why in controls.items():
         for line in why:
             ERR.print(f"! the control of {cell} did not turn: {line}", style="bold red")
-    for line in dict.fromkeys(broken):
+    for line in sorted(broken):
         ERR.print(f"could not run: {line}", style="bold red")
     ERR.print(f"record: {run.recorder.path}", style="dim")
     if any(map(report.unexpected, lines)) or any(controls.values()):

@@ -61,6 +61,8 @@ def recorded(run: Run, case: Case, request: pytest.FixtureRequest) -> Recorded:
     found = run.results[case.cell].result()
     line = run.recorder.redactor.json(as_json(found.observation, found.verdict, case.behaviour.document))
     request.config.stash.setdefault(LINES, []).append(line)
+    if found.observation.missing in run.broken:
+        pytest.fail(f"could not run: {found.observation.missing}")
     if found.verdict.outcome is Outcome.NOT_RUN:
         pytest.skip(found.observation.missing or "")
     return found

@@ -148,7 +148,7 @@ class Run:
     ) -> None:
         self.cases, self.lab, self.recorder, self.on_seen = cases, lab, recorder, on_seen
         self.results: dict[Cell, Future[Recorded]] = {case.cell: Future() for case in cases}
-        self.broken: list[str] = []  # engines that could not start though nothing was missing
+        self.broken: set[str] = set()  # why cells could not run though nothing was missing on this machine
         self._engines = Engines(lab)
         self._tables = Tables(lab, self._engines, selection.seed)
         self._lanes: dict[str, _Lane] = {}
@@ -210,7 +210,7 @@ class Run:
             try:
                 tables.result()
             except LabError as e:
-                return _Part(self._tables.generation.name, missing=f"no tables: {e}")
+                return self._nothing(self._tables.generation, e)
             steps = [s for s in case.steps if not s.second and s.look is None]
             return self._ask(case, case.writer, steps, case.variant.settings)
 
@@ -257,9 +257,7 @@ class Run:
             engine = self._engines.get(who)
             session = engine.session(settings)
         except LabError as e:
-            if not isinstance(e, NotProvided):
-                self.broken.append(f"{who.name}: {e}")
-            return _Part(who.name, missing=str(e))
+            return self._nothing(who, e)
         filling = words(self._namespace(case), case.behaviour.table, case.writer.name, case.reader.name)
         done: list[StepResult] = []
         try:
@@ -276,6 +274,13 @@ class Run:
             return _Part(who.name, tuple(done), engine.versions(), dict(session.settings))
         finally:
             session.close()
+
+    def _nothing(self, who: Generation, why: LabError) -> _Part:
+        """Nothing ran: something is missing on this machine, or else something is broken."""
+        missing = f"{who.name}: {why}"
+        if not isinstance(why, NotProvided):
+            self.broken.add(missing)
+        return _Part(who.name, missing=missing)
 
     def _look(self, case: Case, step: Step) -> StepResult:
         """The lab's own look at the table, through the catalog and without any engine."""
