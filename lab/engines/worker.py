@@ -10,9 +10,11 @@ import io
 import itertools
 import json
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -85,6 +87,9 @@ class Worker:
         self._host.end(self._process)
 
     def _end(self) -> Failure:
+        with suppress(subprocess.TimeoutExpired):  # it closed its pipe and lives on
+            self._process.wait(5)
+        self.stop()
         code = self._process.wait()
         names = {_SIGNALLED + number: number.name for number in signal.Signals}
         if code in names:
@@ -120,9 +125,7 @@ class WorkerEngine:
     def session(self, settings: Mapping[str, str | None] = {}) -> WorkerSession:
         """A fresh session. What fails in opening it is the answer of each of its statements."""
         effective = {k: v for k, v in {**self.settings(), **settings}.items() if v is not None}
-        return WorkerSession(
-            self._living(), next(self._numbers), self.worded, asdict(self._catalog), effective
-        )
+        return WorkerSession(self._living(), next(self._numbers), self.worded, asdict(self._catalog), effective)
 
     def versions(self) -> dict[str, str]:
         """Those of the engine and of its parts, asked of themselves. Raises LabError if it can't start."""
