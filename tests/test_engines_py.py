@@ -166,9 +166,7 @@ def test_values_come_back_as_they_went(engine: WorkerEngine, seed: int) -> None:
     sent = tuple(any_value(dice) for _ in range(300))
     answer = engine.session().execute(Call("echo", {"values": sent}))
     assert isinstance(answer, Rows)
-    assert [repr(row[0]) for row in answer.rows] == [
-        repr(value) for value in sent
-    ]  # types too: 1 is not True
+    assert [repr(row[0]) for row in answer.rows] == [repr(value) for value in sent]  # types too: 1 is not True
 
 
 @pytest.mark.parametrize(
@@ -324,9 +322,7 @@ def test_duckdb_takes_sql_and_pyiceberg_calls() -> None:
     assert pyiceberg.Engine.worded(call) == pyiceberg.Engine.worded(str(call))
 
 
-@pytest.mark.parametrize(
-    "text", ["SELECT 1", "scan('N')", "scan(table=open('x'))", "x.scan()", "scan(**{'a': 1})", ""]
-)
+@pytest.mark.parametrize("text", ["SELECT 1", "scan('N')", "scan(table=open('x'))", "x.scan()", "scan(**{'a': 1})", ""])
 def test_text_that_is_no_call_is_the_users_error(text: str) -> None:
     with pytest.raises(UsageError, match=r"write a call with named literals, such as scan\("):
         pyiceberg.Engine.worded(text)

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from lab.runtime.process import Process
 
 
-def launch(
-    host: Host, generation: Generation, catalog: CatalogEndpoint
-) -> tuple[Process | None, dict[str, Any]]:
+def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tuple[Process | None, dict[str, Any]]:
     """Nothing to share: every Engine starts a worker of its own."""
     return None, {}
 

@@ -43,9 +43,7 @@ if TYPE_CHECKING:
     from lab.runtime.process import Process
 
 
-def launch(
-    host: Host, generation: Generation, catalog: CatalogEndpoint
-) -> tuple[Process | None, dict[str, Any]]:
+def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tuple[Process | None, dict[str, Any]]:
     """Nothing to share: every Engine starts a worker of its own."""
     return None, {}
 
@@ -76,6 +74,4 @@ def _parsed(text: str) -> Call:
         return Call(call.func.id, args)
     except (SyntaxError, ValueError):
         example = 'scan(namespace="ANALYTICS", table="ORDERS_V2")'
-        raise UsageError(
-            f"PyIceberg has no SQL: write a call with named literals, such as {example}"
-        ) from None
+        raise UsageError(f"PyIceberg has no SQL: write a call with named literals, such as {example}") from None

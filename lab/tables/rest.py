@@ -57,9 +57,7 @@ class RestCatalog:
         answer = self._ask("GET", self._table(namespace, table), headers=DELEGATION)
         metadata = answer["metadata"]
         credentials = dict(answer.get("config", {}))
-        fitting = [
-            c for c in answer.get("storage-credentials", []) if metadata["location"].startswith(c["prefix"])
-        ]
+        fitting = [c for c in answer.get("storage-credentials", []) if metadata["location"].startswith(c["prefix"])]
         if fitting:
             credentials |= max(fitting, key=lambda vended: len(vended["prefix"]))["config"]
         return LoadedTable(answer["metadata-location"], metadata, credentials)
@@ -83,9 +81,7 @@ class RestCatalog:
         try:
             answer = self._http.request(method, f"{self._base}/{path}", timeout=SECONDS, **request)
         except requests.RequestException as failure:
-            raise LabError(
-                f"the catalog at {self._base} does not answer ({type(failure).__name__})"
-            ) from None
+            raise LabError(f"the catalog at {self._base} does not answer ({type(failure).__name__})") from None
         if not answer.ok:
             raise _refusal(answer)
         body: dict[str, Any] = answer.json() if answer.content else {}

@@ -13,9 +13,7 @@ import duckdb
 
 from lab.values import Nanoseconds
 
-import_module(
-    "pytz"
-)  # DuckDB wants it for zoned timestamps only: missing, it must not look like a failed query
+import_module("pytz")  # DuckDB wants it for zoned timestamps only: missing, it must not look like a failed query
 
 ATTACH = "attach."  # settings with this prefix are options of ATTACH
 EXTENSIONS = ["httpfs", "avro", "iceberg"]  # in this order: each needs those before it

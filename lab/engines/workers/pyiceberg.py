@@ -89,9 +89,7 @@ def create_table(
         )
     )
     fields = [
-        PartitionField(
-            columns.find_field(name).field_id, field_id, parse_transform(transform), f"{name}_{transform}"
-        )
+        PartitionField(columns.find_field(name).field_id, field_id, parse_transform(transform), f"{name}_{transform}")
         for field_id, (name, transform) in enumerate(partition, start=1000)
     ]
     catalog.create_table(
@@ -160,9 +158,7 @@ def count_by(catalog: RestCatalog, namespace: str, table: str, column: str) -> A
     wanted = catalog.load_table(_name(namespace, table)).scan(selected_fields=(column,))
     described = [(column, str(wanted.projection().find_type(column))), ("count", "long")]
     counted = wanted.to_arrow().group_by(column).aggregate([([], "count_all")])
-    return described, list(
-        zip(_python(counted.column(column)), counted["count_all"].to_pylist(), strict=True)
-    )
+    return described, list(zip(_python(counted.column(column)), counted["count_all"].to_pylist(), strict=True))
 
 
 def append(catalog: RestCatalog, namespace: str, table: str, rows: Sequence[Mapping[str, Any]]) -> Answer:

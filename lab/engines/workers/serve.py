@@ -38,9 +38,7 @@ class Misuse(Exception):
 
 def main(engine_file: str, site: str, values_file: str) -> None:
     questions = _private(0, "rb", os.open(os.devnull, os.O_RDONLY))
-    answers = _private(
-        1, "wb", 2
-    )  # what libraries print goes where standard error goes, never into an answer
+    answers = _private(1, "wb", 2)  # what libraries print goes where standard error goes, never into an answer
     faulthandler.enable()
     asked: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(questions, asked), daemon=True).start()
