@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
 from pathlib import Path
@@ -32,7 +32,7 @@ from lab.errors import LabError
 from lab.provision import Cache
 from lab.provision.artefact import Maven, Pypi, Set, parse
 from lab.provision.files import PART, digest
-from lab.provision.lock import LOCK, Lock, LockedFile
+from lab.provision.lock import LOCK, Lock
 from lab.provision.settings import Settings
 from lab.provision.sources import TIMEOUT, Sources, maven_path
 
@@ -41,19 +41,22 @@ SETS = ROOT / "lab" / "provision" / "sets.toml"
 GENERATIONS = ROOT / "lab" / "engines" / "generations"
 
 PYTHONS = ((3, 11), (3, 12), (3, 13), (3, 14))
-# What a marker sees, and the platform tags of the newest systems: they include those of the older ones.
+MANYLINUX = ("manylinux1", "manylinux2010", "manylinux2014", *(f"manylinux_2_{minor}" for minor in range(5, 44)))
+
+# What a marker sees there, and the platform tags of the newest system: they include those of older ones.
 PLATFORMS: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] = {
-    f"Linux {machine}": (
-        {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": machine, "os_name": "posix"},
-        [*(f"manylinux_2_{minor}_{machine}" for minor in range(5, 44)), *(f"{old}_{machine}" for old in ("manylinux1", "manylinux2010", "manylinux2014"))],
-    )
-    for machine in ("x86_64", "aarch64")
-} | {
+    **{
+        f"Linux {machine}": (
+            {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": machine},
+            [f"{glibc}_{machine}" for glibc in MANYLINUX],
+        )
+        for machine in ("x86_64", "aarch64")
+    },
     "macOS arm64": (
-        {"sys_platform": "darwin", "platform_system": "Darwin", "platform_machine": "arm64", "os_name": "posix"},
+        {"sys_platform": "darwin", "platform_system": "Darwin", "platform_machine": "arm64"},
         list(mac_platforms((26, 0), "arm64")),
-    )
-}  # fmt: skip
+    ),
+}
 
 
 def main() -> None:
@@ -92,16 +95,20 @@ def _resolved(kind: str, declaration: Any, old: Mapping[str, Any]) -> dict[str, 
     digested = hashlib.sha256(json.dumps(declaration, sort_keys=True).encode()).hexdigest()[:12]
     if old.get("declared") == digested:
         return dict(old)
-    resolve = {"java": lambda wheel: [str(parse(wheel))], "env": _environment, "maven-closure": _closure}[kind]
-    return {"declared": digested, "members": resolve(declaration)}
+    resolvers: Mapping[str, Callable[[Any], list[str]]] = {
+        "java": lambda wheel: [str(parse(wheel))],
+        "env": _environment,
+        "maven-closure": _closure,
+    }
+    return {"declared": digested, "members": resolvers[kind](declaration)}
 
 
 def _environment(declaration: Mapping[str, Any]) -> list[str]:
     """pip's resolution on the running Python, held against what other Pythons and platforms would ask for."""
     report = json.loads(
         subprocess.run(
-            [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--only-binary=:all:",
-             "--report", "-", *declaration["requires"]],
+            [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--report", "-",
+             "--only-binary=:all:", *declaration["requires"]],
             check=True, stdout=subprocess.PIPE, text=True,
         ).stdout
     )  # fmt: skip
@@ -179,7 +186,10 @@ def _locked(wanted: set[str], old: Mapping[str, Any]) -> dict[str, Any]:
 
     def files(artefact: str) -> list[dict[str, Any]]:
         named = parse(artefact)
-        return _distributions(sources, named) if isinstance(named, Pypi) else [_maven_file(sources, cache, named)]  # type: ignore[arg-type]
+        if isinstance(named, Pypi):
+            return _distributions(sources, named)
+        assert isinstance(named, Maven)
+        return [_maven_file(sources, cache, named)]
 
     todo = sorted(wanted - old.keys())
     with ThreadPoolExecutor(8) as pool:
@@ -234,8 +244,8 @@ def _maven_file(sources: Sources, cache: Cache, named: Maven) -> dict[str, Any]:
 
 def _report(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """What changed, and what this lock can't serve."""
-    for sign, names in (("+", new["artefacts"].keys() - old["artefacts"]), ("-", old["artefacts"].keys() - new["artefacts"])):
-        for name in sorted(names):
+    for sign, some, others in (("+", new, old), ("-", old, new)):
+        for name in sorted(some["artefacts"].keys() - others["artefacts"].keys()):
             print(sign, name)
     for platform, (_, tags) in PLATFORMS.items():
         for python in PYTHONS:

@@ -1,11 +1,11 @@
 """The names of artefacts: what a generation's file, `sets.toml` and the lock speak of.
 
-    pypi:NAME==VERSION                          a distribution of the Python index
-    maven:GROUP:ARTIFACT:VERSION[:CLASSIFIER][@EXTENSION]   one file of a Maven repository (extension: jar)
-    maven-closure:NAME   env:NAME   java:RELEASE            a set of the above, declared in `sets.toml`
+pypi:NAME==VERSION                          a distribution of the Python index
+maven:GROUP:ARTIFACT:VERSION[:CLASSIFIER][@EXTENSION]   one file of a Maven repository (extension: jar)
+maven-closure:NAME   env:NAME   java:RELEASE            a set of the above, declared in `sets.toml`
 
-    >>> parse("maven:io.trino:trino-iceberg:476@zip")
-    Maven(group='io.trino', artifact='trino-iceberg', version='476', classifier='', extension='zip')
+>>> parse("maven:io.trino:trino-iceberg:476@zip")
+Maven(group='io.trino', artifact='trino-iceberg', version='476', classifier='', extension='zip')
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def parse(text: str) -> Pypi | Maven | Set:
         coordinate, _, extension = rest.partition("@")
         parts = coordinate.split(":")
         if len(parts) in (3, 4) and all(parts):
-            return Maven(*parts, extension=extension or "jar")
+            return Maven(parts[0], parts[1], parts[2], "".join(parts[3:]), extension or "jar")
     elif kind in ("maven-closure", "env", "java") and rest:
         return Set(kind, rest)
     raise LabError(

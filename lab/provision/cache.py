@@ -1,8 +1,8 @@
 """The per-user cache: every artefact fetched once, verified, and whole or not there.
 
-    ROOT/files/pypi/<file>, ROOT/files/maven/<repository path>   as published
-    ROOT/trees, environments, java, derived                      made of those (see `folders.py`)
-    ROOT/jdk                                                     what cjdk fetched
+ROOT/files/pypi/<file>, ROOT/files/maven/<repository path>   as published
+ROOT/trees, environments, java, derived                      made of those (see `folders.py`)
+ROOT/jdk                                                     what cjdk fetched
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ class Cache:
     def java(self, release: str) -> Path:
         """A Java home (`bin/java` in it).
 
-        "17": the runtime locked for it, else a JDK 17 of this machine. "25-full": a JDK of release 25 or later with
-        jdk.incubator.vector, of this machine, else one that cjdk fetches. NotProvided, with the cure, when there is none.
+        "17": the runtime locked for it, else a JDK 17 as below. "25-full": a JDK of release 25 or later with
+        jdk.incubator.vector, of this machine, else one that cjdk fetches. NotProvided, with the cure, for neither.
         """
         release = release.removeprefix("java:")
         members = self.lock.members(f"java:{release}")
@@ -153,7 +153,7 @@ class Cache:
             self._want(file)
 
     def missing(self, artefacts: Iterable[str]) -> list[LockedFile]:
-        """The files that would have to be fetched. What this machine can't have is left out: asking for it tells why."""
+        """The files that would have to be fetched. What this machine can't have is left out: `file` tells why."""
         members = dict.fromkeys(member for artefact in artefacts for member in self.lock.members(artefact))
         files = [self.lock.file(member) for member in members if self._served(member)]
         return [file for file in files if not self._present(file) and not self._unpacked(file)]
@@ -203,7 +203,7 @@ class Cache:
         return before - sum(usage.size for usage in self.usage())
 
     def verify(self) -> list[str]:
-        """Hash everything again: what is damaged is named, and removed so that the next use fetches or makes it anew."""
+        """Hash everything again. What is damaged is removed, so that the next use has it anew; returns its paths."""
         damaged = []
         for path, file in self._files():
             if file and path.name == file.name and not (self._present(file) and digest(path) == file.sha256):
@@ -220,8 +220,9 @@ class Cache:
     def _path(self, file: LockedFile) -> Path:
         named = parse(file.artefact)
         if isinstance(named, Maven):
-            return self.root / "files/maven" / named.group.replace(".", "/") / named.artifact / named.version / file.name
-        return self.root / "files/pypi" / file.name
+            folder = self.root / "files" / "maven" / named.group.replace(".", "/") / named.artifact / named.version
+            return folder / file.name
+        return self.root / "files" / "pypi" / file.name
 
     def _files(self) -> Iterator[tuple[Path, LockedFile | None]]:
         """All files and beginnings of files, each with what the lock knows of it."""
@@ -282,7 +283,7 @@ class Cache:
     def _fetch(self, wanted: _Wanted) -> None:
         file = wanted.file
         if self.offline:
-            raise NotProvided(f"{file.name} is not in the cache ({self.root}) and this lab is offline: run it once online")
+            raise NotProvided(f"{file.name} is not in {self.root} and this lab is offline: run it once online")
         with self._locked(file):
             # Another lab may have fetched it meanwhile, and even unpacked and removed it.
             if self._present(file) or (self._unpacked(file) and not wanted.though_unpacked):

@@ -45,7 +45,7 @@ def download(
         free = shutil.disk_usage(target.parent).free
         if free < size - _size(part):
             raise LabError(
-                f"{target.name} is {size} bytes and {target.parent} has {free} free: make room, or set ICEBERG_LAB_CACHE"
+                f"{target.name} has {size} bytes and {target.parent} {free} free: make room, or set ICEBERG_LAB_CACHE"
             )
         advance(_size(part))
         for place in places:

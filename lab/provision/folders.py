@@ -1,7 +1,7 @@
 """Folders made once: built beside, renamed into place, and known by a manifest, so that damage is noticed.
 
-    ROOT/<key>/content        what was built
-    ROOT/<key>/manifest.json  what it was built of, and the size and checksum of each of its files
+ROOT/<key>/content        what was built
+ROOT/<key>/manifest.json  what it was built of, and the size and checksum of each of its files
 """
 
 from __future__ import annotations

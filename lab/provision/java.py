@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from lab.provision.errors import NotProvided
+from lab.provision.redact import redacted
 from lab.provision.settings import Settings
 
 VECTOR = "jdk.incubator.vector"  # what a trimmed runtime lacks and Trino asks for
@@ -54,7 +55,8 @@ def fetch(release: int, folder: Path, settings: Settings) -> None:
     command = [sys.executable, "-P", "-m", "cjdk", "--jdk", f"temurin:{release}", "--cache-dir", str(folder)]
     done = subprocess.run([*command, "--no-progress", "cache"], env=env, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise NotProvided(f"cjdk: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+        reason = (done.stderr.strip().splitlines() or ["cjdk gave none"])[-1]
+        raise NotProvided(redacted(reason.partition(" (Caused")[0]))
 
 
 def _candidates(env: Mapping[str, str]) -> Iterator[Path]:

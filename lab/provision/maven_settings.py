@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import xml.etree.ElementTree as ET  # noqa: S405 (the user's own file, not the network's)
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -64,7 +64,7 @@ def read(path: Path, env: Mapping[str, str] = os.environ) -> MavenSettings:
     Passwords that Maven encrypted ("{…}") are left out: their key is Maven's alone.
     """
     try:
-        root = ET.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314 (see above)
+        root = ET.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314 (the user's own file)
     except FileNotFoundError:
         return MavenSettings()
     except (ET.ParseError, OSError, UnicodeError) as error:
@@ -80,7 +80,9 @@ def read(path: Path, env: Mapping[str, str] = os.environ) -> MavenSettings:
             for item in items("mirrors")
             if {"mirrorOf", "url"} <= item.keys() and item.get("blocked") != "true"
         ),
-        proxies=tuple(_proxy(item) for item in items("proxies") if item.get("active", "true") == "true" and "host" in item),
+        proxies=tuple(
+            _proxy(item) for item in items("proxies") if "host" in item and item.get("active", "true") == "true"
+        ),
         servers={
             item["id"]: (item["username"], item["password"])
             for item in items("servers")

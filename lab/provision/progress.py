@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
 from threading import Lock
-from typing import Protocol, TextIO
+from typing import IO, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress as Bars, TextColumn, TimeRemainingColumn
-from rich.progress import TaskID, TransferSpeedColumn
+from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import Progress as Columns
 
 
 class Progress(Protocol):
-    """Told of downloads by several threads at once; names are file names, sizes are bytes."""
+    """Told of downloads by several threads at once. Names are file names, sizes bytes."""
 
     def start(self, name: str, size: int) -> None: ...
-    def advance(self, name: str, size: int) -> None: ...
-    def done(self, name: str) -> None: ...
+    def advance(self, name: str, size: int) -> None:
+        """`size` more bytes are there; fewer, when it is negative."""
+
+    def done(self, name: str) -> None:
+        """It has ended, well or not."""
 
 
 class Silent:
@@ -27,50 +31,64 @@ class Silent:
 
 
 class Lines:
-    """A line when a download starts and one when it ends: for logs."""
+    """A line when a download starts and one when it has ended well: for logs."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
+        self._lacking: dict[str, int] = {}
 
     def start(self, name: str, size: int) -> None:
-        print(f"fetching {name} ({megabytes(size)})", file=self._stream, flush=True)
+        self._lacking[name] = size
+        self._say(f"fetching {name} ({megabytes(size)})")
 
-    def advance(self, name: str, size: int) -> None: ...
+    def advance(self, name: str, size: int) -> None:
+        self._lacking[name] -= size
 
     def done(self, name: str) -> None:
-        print(f"fetched  {name}", file=self._stream, flush=True)
+        if self._lacking.pop(name) == 0:
+            self._say(f"fetched {name}")
+
+    def _say(self, line: str) -> None:
+        self._stream.write(line + "\n")  # in one write: several threads do it
+        self._stream.flush()
 
 
-class Bar:
-    """A bar per running download; what is drawn vanishes when nothing runs any more."""
+class Bars:
+    """A bar per running download, drawn while there is one."""
 
     def __init__(self, console: Console) -> None:
-        self._bars = Bars(
-            TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
-            console=console, transient=True,
+        self._columns = Columns(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
         )
         self._tasks: dict[str, TaskID] = {}
         self._lock = Lock()
+        atexit.register(self._columns.stop)  # an interrupted download leaves the terminal as it was
 
     def start(self, name: str, size: int) -> None:
         with self._lock:
             if not self._tasks:
-                self._bars.start()
-            self._tasks[name] = self._bars.add_task(name, total=size)
+                self._columns.start()
+            self._tasks[name] = self._columns.add_task(name, total=size)
 
     def advance(self, name: str, size: int) -> None:
-        self._bars.advance(self._tasks[name], size)
+        self._columns.advance(self._tasks[name], size)
 
     def done(self, name: str) -> None:
         with self._lock:
-            self._bars.remove_task(self._tasks.pop(name))
+            self._columns.remove_task(self._tasks.pop(name))
             if not self._tasks:
-                self._bars.stop()
+                self._columns.stop()
 
 
 def shown_on(console: Console) -> Progress:
     """Bars on a terminal, lines elsewhere."""
-    return Bar(console) if console.is_terminal else Lines(console.file)
+    return Bars(console) if console.is_terminal else Lines(console.file)
 
 
 def megabytes(size: int) -> str:

@@ -8,12 +8,12 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 Credentials = tuple[str, str]  # user, password
 
 _USER = re.compile(r"(?<=//)[^/@\s]+@")
-_QUERY = re.compile(r"(\w+://[^\s?'\"]+)\?[^\s'\")]*")
+_QUERY = re.compile(r"(?<=\S)\?[^\s'\")]+")
 
 
 def redacted(text: str) -> str:
     """`text` with the user part of every URL in it, and every query (a signature may be in it), struck out."""
-    return _QUERY.sub(r"\1?***", _USER.sub("***@", text))
+    return _QUERY.sub("?***", _USER.sub("***@", text))
 
 
 def split_credentials(url: str) -> tuple[str, Credentials | None]:

@@ -21,7 +21,7 @@ _CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
 @dataclass(frozen=True)
 class Settings:
-    """Addresses and how they are reached. Credentials stand in `credentials`, never in an index's or repository's URL."""
+    """Addresses and how they are reached. Credentials stand in `credentials`, not in an index's or repository's URL."""
 
     indexes: tuple[str, ...]  # asked in this order; none with pip's no-index
     repositories: tuple[tuple[str, str], ...]  # Maven's: (id, URL), mirrors put in
@@ -30,7 +30,7 @@ class Settings:
     certificates: str | None = None  # a bundle of CAs; None: the default of requests
     client_certificate: str | None = None
     trusted_hosts: frozenset[str] = frozenset()  # host or host:port whose certificate isn't looked at
-    maven: MavenSettings = MavenSettings()
+    maven: MavenSettings = field(default_factory=MavenSettings)
     credentials: Mapping[str, Credentials] = field(default_factory=dict)  # by host[:port]
 
     @classmethod

@@ -20,9 +20,9 @@ _SUFFIXES = (".tar.gz", ".zip", ".whl", ".jar")
 
 
 def unpack(archive: Path, folder: Path, keep: str = "*") -> None:
-    """Unpack the members that match glob `keep` ("*" crosses folders); a top folder called like the archive is stripped.
+    """Unpack the members that match glob `keep` ("*" crosses folders); LabError when none does.
 
-    LabError when nothing matches.
+    A top folder called like the archive is stripped.
     """
     top = next((archive.name.removesuffix(suffix) for suffix in _SUFFIXES if archive.name.endswith(suffix)), "")
 
