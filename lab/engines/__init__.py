@@ -1,0 +1,99 @@
+"""The engines: one adapter per kind (a module of this folder), one declared generation per file in `generations/`."""
+
+from __future__ import annotations
+
+import importlib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from lab.errors import LabError
+from lab.model import Answer, Generation, Statement
+
+if TYPE_CHECKING:
+    from lab.catalogs import CatalogEndpoint
+    from lab.runtime.host import Host
+    from lab.runtime.process import Process
+
+KINDS = ("duckdb", "pyiceberg", "spark", "trino")
+_REQUIRED = {"kind", "versions", "artefacts"}
+_OPTIONAL = {"java", "settings", "why"}
+
+
+class Session(Protocol):
+    """What one case talks to: one engine under one set of settings, nothing left over from another case."""
+
+    settings: dict[str, str]  # the effective ones, without secrets
+
+    def execute(self, statement: Statement) -> Answer:
+        """Rows, or the engine's own failure with its whole cause chain; that never raises."""
+
+    def close(self) -> None: ...
+
+
+class Engine(Protocol):
+    """A client of what an adapter's `launch` made."""
+
+    def session(self, settings: Mapping[str, str | None] = {}) -> Session:
+        """A fresh session; None takes a setting of the adapter's or the generation's away."""
+
+    def versions(self) -> dict[str, str]:
+        """Component → version, as the engine itself tells them."""
+
+    def settings(self) -> dict[str, str]:
+        """The adapter's and the generation's, without secrets."""
+
+    def close(self) -> None: ...
+
+
+class Adapter(Protocol):
+    """The module of a kind."""
+
+    def launch(
+        self, host: Host, generation: Generation, catalog: CatalogEndpoint
+    ) -> tuple[Process | None, dict[str, Any]]:
+        """Starts what sessions share: its process (None where each Engine starts its own) and where it answers.
+
+        The endpoint is JSON and secret. Raises LabError with the reason when the engine does not start.
+        """
+
+    def Engine(
+        self, host: Host, generation: Generation, catalog: CatalogEndpoint, endpoint: Mapping[str, Any]
+    ) -> Engine: ...
+
+
+def adapter(kind: str) -> Adapter:
+    return cast(Adapter, importlib.import_module(f"lab.engines.{kind}"))
+
+
+def read_generation(file: Path) -> Generation:
+    """A declared generation, named like its file. Raises LabError that says what is wrong with the declaration."""
+    try:
+        declared = tomllib.loads(file.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise LabError(f"{file.name}: correct its TOML: {error}") from None
+    if missing := sorted(_REQUIRED - declared.keys()):
+        raise LabError(f"{file.name}: add {', '.join(missing)}")
+    if unknown := sorted(declared.keys() - _REQUIRED - _OPTIONAL):
+        raise LabError(f"{file.name}: nothing reads {', '.join(unknown)}; remove it")
+    if declared["kind"] not in KINDS:
+        raise LabError(f"{file.name}: kind {declared['kind']!r} is none of {', '.join(KINDS)}")
+    settings, why = declared.get("settings", {}), declared.get("why", {})
+    if unexplained := sorted(settings.keys() ^ why.keys()):
+        raise LabError(f"{file.name}: give a setting and its why, both, for {', '.join(unexplained)}")
+    return Generation(
+        name=file.stem,
+        kind=declared["kind"],
+        versions=declared["versions"],
+        artefacts=tuple(declared["artefacts"]),
+        java=declared.get("java"),
+        settings=settings,
+        why=why,
+    )
+
+
+GENERATIONS: dict[str, Generation] = {
+    generation.name: generation
+    for generation in map(read_generation, sorted(Path(__file__).with_name("generations").glob("*.toml")))
+}

@@ -1,0 +1,92 @@
+"""What engines in a JVM share: how one is started, and how its failures are read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from lab.model import Cause, Failure, Generation
+from lab.runtime.jvm import JavaEndpoint, class_archive, connect, jvm_gateway
+from lab.runtime.process import StartFailed
+
+if TYPE_CHECKING:
+    from lab.runtime.host import Host
+    from lab.runtime.process import Process
+
+_log = logging.getLogger(__name__)
+# It prints a stack trace of its own for each lost connection, which is an answer here.
+logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+
+# Without vended credentials the SDK fails at once instead of asking a cloud machine's metadata service.
+ENVIRONMENT = {"AWS_EC2_METADATA_DISABLED": "true"}
+JVM = "py4j.protocol.Py4JNetworkError"  # the cause's class when the process itself is gone
+
+
+def start(
+    host: Host,
+    generation: Generation,
+    classpath: Sequence[Path],
+    options: Sequence[str],
+    prepare: Callable[[Any], object],
+    train: Callable[[Any], object],
+    environment: Mapping[str, str] = ENVIRONMENT,
+) -> tuple[Process, JavaEndpoint]:
+    """Starts the engine's JVM and has `prepare` (given its gateway) bring the engine up in it.
+
+    `train` brings another one up, once, and exercises it: what it loads goes to the archive of classes that makes
+    every later start quick. Raises StartFailed.
+    """
+    name = generation.name
+    assert generation.java is not None, f"{name} declares no Java release"
+    java = host.cache.java(generation.java)
+
+    def trained(endpoint: JavaEndpoint) -> None:
+        with closing(connect(endpoint)) as gateway:
+            train(gateway)
+
+    try:
+        archive = class_archive(host, name, java, classpath, options, trained, environment)
+    except Exception as error:  # whatever it is: the archive saves seconds and no more
+        _log.warning("%s starts slowly, without an archive of its classes: %s", name, describe(error))
+        archive = []
+    process, endpoint = jvm_gateway(host, name, java, classpath, [*options, *archive], environment)
+    try:
+        with closing(connect(endpoint)) as gateway:
+            prepare(gateway)
+    except Py4JError as error:
+        host.end(process)
+        raise StartFailed(name, describe(error), process.log) from None
+    return process, endpoint
+
+
+def causes(throwable: Any) -> tuple[Cause, ...]:
+    """A Java throwable's chain, outermost first: class names and messages as Java has them."""
+    seen: list[Any] = []
+    while throwable is not None and not any(throwable.equals(other) for other in seen):  # Java allows a loop
+        seen.append(throwable)
+        throwable = throwable.getCause()
+    return tuple(Cause(link.getClass().getName(), link.getMessage() or "") for link in seen)
+
+
+def failure(gateway: Any, error: Exception) -> Failure:
+    """What a call into the engine's JVM failed of. Raises `error` itself where it is not the engine's."""
+    try:
+        if isinstance(error, Py4JJavaError):
+            return Failure(causes(error.java_exception))
+        gateway.jvm.System.nanoTime()
+    except (Py4JError, OSError):
+        return Failure((Cause(JVM, "the engine's process ended during the statement"),), crash=True)
+    raise error
+
+
+def describe(error: Exception) -> str:
+    """An error on one line, the innermost cause's words last."""
+    if not isinstance(error, Py4JJavaError):
+        return f"{type(error).__name__}: {error}"
+    chain = causes(error.java_exception)
+    return " <- ".join(f"{link.cls}: {link.message.strip()}".splitlines()[0] for link in chain)
