@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -168,7 +167,10 @@ def _one(generation: str) -> tuple[Any, ...]:
 @_formats("table", "json")
 def list_(what: str, form: str) -> None:
     """The declared behaviours or engine generations."""
-    declared = state.behaviours(BEHAVIOURS.values()) if what == "behaviours" else state.generations(GENERATIONS.values())
+    if what == "behaviours":
+        declared = state.behaviours(BEHAVIOURS.values())
+    else:
+        declared = state.generations(GENERATIONS.values())
     if form == "json":
         print(json.dumps(declared, indent=1, ensure_ascii=False))
     else:

@@ -7,10 +7,9 @@ import os
 import platform
 import secrets
 import shutil
-import sys
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,13 @@ from lab.model import Answer, Generation
 from lab.plan import DEFAULT_SEED, Case, Selection, cases
 from lab.provision import Cache, NotProvided, shown_on
 from lab.provision.settings import Settings
-from lab.records.record import Recorded, Recorder
+from lab.records.record import Recorded, Recorder, as_json
 from lab.records.redact import Redactor
 from lab.report.matrix import failure, name
 from lab.run import Engines, Lab, Run, Tables
-from lab.runtime import folder as folders
 from lab.runtime import supervisor
 from lab.runtime.embedded import Embedded
-from lab.runtime.host import Host
+from lab.runtime.supervisor import Joined
 from lab.stores import seaweedfs
 
 SERVICES = (seaweedfs.ARTEFACT, f"java:{reference.JAVA}", reference.ARTEFACT)
@@ -55,8 +53,8 @@ def open_run(selection: Selection, console: Console, chosen: Sequence[Case] | No
     todo = cases(selection) if chosen is None else list(chosen)
     if not todo:
         raise LabError("nothing to run: no behaviour of the selection has a pair among these generations")
-    needed = list(dict.fromkeys([g for case in todo for g in (case.writer, case.reader)] + [selection.seed]))
-    with opened(needed, console) as lab:
+    needed = {g.name: g for case in todo for g in (case.writer, case.reader, selection.seed)}
+    with opened(list(needed.values()), console) as lab:
         run_id = lab.host.folder.name
         recorder = Recorder(lab.host.folder / "record.jsonl", run_id, Redactor())
         teller = _Teller(console, len(todo))
@@ -71,34 +69,20 @@ def open_run(selection: Selection, console: Console, chosen: Sequence[Case] | No
 @contextmanager
 def opened(needed: Sequence[Generation], console: Console) -> Iterator[Lab]:
     """The lab that is up, joined, or one of this process's own that ends with it."""
-    runs = state() / "runs"
-    folders.sweep(runs)
-    folder = runs / f"{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    folders.claim(folder)
+    folder = _new_folder()
     cache = Cache(progress=shown_on(console))
-    host = Host(cache, folder)
-    try:
-        joined = supervisor.join(state(), host)
-        console.print(Text(_told(joined is not None, folder), "dim"))
-        fetch(cache, needed, console, services=joined is None)
-        lab = joined or Embedded(host)
-        try:
-            yield lab
-        finally:
-            lab.stop()
-    finally:
-        host.stop()
-        folders.release(folder)
+    joined = supervisor.running(state()) is not None
+    where = "joined the lab that is up" if joined else "a lab of this run's own"
+    console.print(Text(f"{where}; record and logs in {folder}", "dim"), soft_wrap=True)
+    fetch(cache, needed, console)
+    with Joined(cache, folder, state()) if joined else Embedded(cache, folder) as lab:
+        yield lab
 
 
-def fetch(cache: Cache, needed: Sequence[Generation], console: Console, *, services: bool = True) -> None:
-    """Queues what is missing, quickest engines first, and says how much that is."""
+def fetch(cache: Cache, needed: Sequence[Generation], console: Console) -> None:
+    """Queues what is missing, services and the quickest engines first, and says how much that is."""
     quick_first = sorted(needed, key=lambda g: g.java is not None)
-    artefacts = list(SERVICES) if services else []
-    for generation in quick_first:
-        artefacts += generation.artefacts
-        if generation.java:
-            artefacts.append(f"java:{generation.java}")
+    artefacts = [*SERVICES, *(artefact for g in quick_first for artefact in _artefacts(g))]
     missing = cache.missing(artefacts)
     if missing:
         size = sum(f.size for f in missing) / 1e6
@@ -113,37 +97,37 @@ def ask(generation: Generation, statement: str, console: Console) -> Answer:
         engines = Engines(lab)
         tables = Tables(lab, engines, seed)
         try:
-            threading.Thread(target=_warm, args=(lab, generation), daemon=True).start()
-            for table in tables.analytics():
-                table.result()
-            session = engines.get(generation).session({})
-            answer: Answer = session.execute(statement)
-            session.close()
-            return answer
+            seeded = tables.analytics()
+            with engines.using(generation) as engine, closing(engine.session()) as session:
+                for table in seeded:
+                    table.result()
+                return session.execute(statement)
         finally:
             tables.close()
             engines.close()
 
 
 def up(wanted: Sequence[Generation], console: Console) -> dict[str, Any]:
-    """Starts a lab that stays, seeds its tables, starts these engines; returns its status."""
-    fetch(Cache(progress=shown_on(console)), [*wanted, GENERATIONS[DEFAULT_SEED]], console)
-    supervisor.start(state())
-    with opened([*wanted, GENERATIONS[DEFAULT_SEED]], console) as lab:
+    """Starts a lab that stays, seeds its tables, starts these engines; returns its status.
+
+    One that is up already is joined: what it lacks is started.
+    """
+    seed = GENERATIONS[DEFAULT_SEED]
+    fetch(Cache(progress=shown_on(console)), [*wanted, seed], console)
+    supervisor.up(state(), _new_folder())
+    with opened([*wanted, seed], console) as lab:
         engines = Engines(lab)
-        tables = Tables(lab, engines, GENERATIONS[DEFAULT_SEED])
+        tables = Tables(lab, engines, seed)
         try:
-            starting = [threading.Thread(target=_warm, args=(lab, g), daemon=True) for g in wanted]
-            for thread in starting:
-                thread.start()
-            for table in tables.analytics():
+            seeded = tables.analytics()
+            with ThreadPoolExecutor(max(1, len(wanted))) as pool:
+                list(pool.map(lambda generation: _warm(lab, generation), wanted))
+            for table in seeded:
                 table.result()
-            for thread in starting:
-                thread.join()
         finally:
             tables.close()
             engines.close()
-    return supervisor.status(state()) or {}
+    return status() or {}
 
 
 def status() -> dict[str, Any] | None:
@@ -160,7 +144,7 @@ def doctor() -> list[dict[str, str]]:
     """What this machine has and lacks, one line a question: what, found, and what to do if it is not enough."""
     cache = Cache()
     here = (platform.system(), platform.machine())
-    missing = cache.missing([*SERVICES, *(a for g in GENERATIONS.values() for a in g.artefacts)])
+    missing = cache.missing(_all_artefacts())
     free = shutil.disk_usage(_existing(cache.root)).free
     rows = [
         ("Python", platform.python_version(), ""),
@@ -180,11 +164,12 @@ def cache(*, prune: bool, everything: bool, verify: bool) -> list[dict[str, str]
     """What lies in the cache, after pruning or verifying it if asked to."""
     held = Cache()
     if prune:
-        keep = {*SERVICES, *(a for g in GENERATIONS.values() for a in (*g.artefacts, f"java:{g.java}") if a[-4:] != "None")}
-        held.prune(set() if everything else keep)
+        held.prune(set() if everything else set(_all_artefacts()))
     damaged = held.verify() if verify else []
-    rows = [{"what": u.what, "size": f"{u.size / 1e6:,.1f} MB", "used": f"{dt.datetime.fromtimestamp(u.last_used):%F}"} for u in held.usage()]
-    return [*({"what": path, "size": "damaged, removed", "used": ""} for path in damaged), *rows]
+    rows = [(path, "damaged, removed", "") for path in damaged]
+    for usage in held.usage():
+        rows.append((usage.what, f"{usage.size / 1e6:,.1f} MB", f"{dt.datetime.fromtimestamp(usage.last_used):%F}"))
+    return [{"what": what, "size": size, "last used": used} for what, size, used in rows]
 
 
 class _Teller:
@@ -194,12 +179,11 @@ class _Teller:
         self._console, self._total, self._seen = console, total, 0
 
     def seen(self, case: Case, recorded: Recorded) -> None:
-        from lab.records.record import as_json
-
         self._seen += 1
         line = as_json(recorded.observation, recorded.verdict, None)
         verdict = recorded.verdict
-        mark = "bold red" if verdict.expectation == "unexpected" else "green" if verdict.outcome == "works" else "yellow"
+        fine = "green" if verdict.outcome == "works" else "yellow"
+        mark = "bold red" if verdict.expectation == "unexpected" else fine
         self._console.print(
             Text.assemble(
                 (f"{self._seen:>3}/{self._total} ", "dim"),
@@ -212,15 +196,20 @@ class _Teller:
 
 
 def _warm(lab: Lab, generation: Generation) -> None:
-    try:
-        lab.engine(generation)
-    except LabError as e:
-        print(f"{generation.name}: {e}", file=sys.stderr)
+    with lab.using(generation):
+        pass
 
 
-def _told(joined: bool, folder: Path) -> str:
-    where = "joined the lab that is up" if joined else "a lab of this run's own"
-    return f"{where}; record and logs in {folder}"
+def _artefacts(generation: Generation) -> list[str]:
+    return [*generation.artefacts, *([f"java:{generation.java}"] if generation.java else [])]
+
+
+def _all_artefacts() -> list[str]:
+    return [*SERVICES, *(artefact for g in GENERATIONS.values() for artefact in _artefacts(g))]
+
+
+def _new_folder() -> Path:
+    return state() / "runs" / f"{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def _jdk(cache: Cache) -> tuple[str, str]:

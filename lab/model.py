@@ -122,10 +122,10 @@ class Step:
     """One statement of a case, or one look at the table by the lab itself.
 
     `sql` may differ by dialect (`{"trino": …, "*": …}`); `{table}`, `{namespace}` and `{writer}` are filled in.
-    `call` is what an engine without SQL does instead. `insert` is the rows that `{rows}` stands for. `truth` is the rows that must come back, in any order
-    (`among`: others may come too), per kind where a dialect folds names: it comes from the data that was
-    inserted, never from an engine. `look` names an inspection of `lab/tables/look.py` that the lab does
-    itself, through the catalog, without any engine.
+    `call` is what an engine without SQL does instead. `insert` is the rows that `{rows}` stands for. `truth` is
+    the rows that must come back, in any order (`among`: others may come too), per kind where a dialect folds
+    names: it comes from the data that was inserted, never from an engine. `look` names an inspection of
+    `lab/tables/look.py` that the lab does itself, through the catalog, without any engine.
     """
 
     name: str

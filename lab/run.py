@@ -11,16 +11,16 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 from lab.asking import plain_read, say, seed, words
 from lab.catalogs import CatalogEndpoint
-from lab.engines import adapter
+from lab.engines import Engine, adapter
 from lab.errors import LabError
 from lab.model import Cell, Failure, Generation, Observation, Step, StepResult, Table
 from lab.plan import Case, Selection, control_of
@@ -42,7 +42,8 @@ class Lab(Protocol):
     host: Host
 
     def catalog(self) -> CatalogEndpoint: ...
-    def engine(self, generation: Generation) -> dict[str, Any]: ...
+    def using(self, generation: Generation) -> AbstractContextManager[dict[str, Any]]: ...
+    def stop(self) -> None: ...
 
 
 def catalog(lab: Lab) -> RestCatalog:
@@ -71,23 +72,24 @@ class Engines:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
-        self._connected: dict[tuple[str, str], Any] = {}
+        self._connected: dict[tuple[str, str], tuple[dict[str, Any], Engine]] = {}
 
-    def get(self, generation: Generation, purpose: str = "") -> Any:
-        """The connection to a generation; another purpose has one of its own. Raises LabError."""
-        endpoint = self._lab.engine(generation)
+    @contextmanager
+    def using(self, generation: Generation, purpose: str = "") -> Iterator[Engine]:
+        """The connection to a generation, which is not stopped meanwhile; each purpose has one of its own.
+
+        Made anew where the engine was, be it after a crash. Raises LabError.
+        """
         key = (generation.name, purpose)
-        if key not in self._connected:
-            engine = adapter(generation.kind).Engine(self._lab.host, generation, self._lab.catalog(), endpoint)
-            self._connected[key] = engine
-        return self._connected[key]
-
-    def forget(self, generation: Generation) -> None:
-        """After a crash: the next `get` connects anew."""
-        self._connected.pop((generation.name, ""), None)
+        with self._lab.using(generation) as endpoint:
+            known, engine = self._connected.get(key, (None, None))
+            if engine is None or known != endpoint:
+                engine = adapter(generation.kind).Engine(self._lab.host, generation, self._lab.catalog(), endpoint)
+                self._connected[key] = (endpoint, engine)
+            yield engine
 
     def close(self) -> None:
-        for engine in self._connected.values():
+        for _, engine in self._connected.values():
             with suppress(Exception):  # one that is already gone
                 engine.close()
 
@@ -116,11 +118,8 @@ class Tables:
     def _make(self, table: Table, namespace: str, properties: Mapping[str, str]) -> None:
         if namespace == NAMESPACE and self._stands(namespace, table):
             return  # a lab that was up before has it
-        session = self._engines.get(self.generation, "seed").session({})
-        try:
+        with self._engines.using(self.generation, "seed") as engine, closing(engine.session()) as session:
             seed(session, self.generation.kind, namespace, table, properties)
-        finally:
-            session.close()
 
     def _stands(self, namespace: str, table: Table) -> bool:
         try:
@@ -253,27 +252,21 @@ class Run:
         self, case: Case, who: Generation, steps: Sequence[Step], settings: Mapping[str, str | None]
     ) -> _Part:
         """These steps on this generation until one fails; a plain v2 read then tells if the session is sound."""
-        try:
-            engine = self._engines.get(who)
-            session = engine.session(settings)
-        except LabError as e:
-            return self._nothing(who, e)
         filling = words(self._namespace(case), case.behaviour.table, case.writer.name, case.reader.name)
         done: list[StepResult] = []
         try:
-            for step in steps:
-                done.append(say(session, who, case.behaviour.table, step, filling))
-                answer = done[-1].answer
-                if isinstance(answer, Failure):
-                    if answer.crash:
-                        self._engines.forget(who)
-                    else:
-                        self._tables.get(ORDERS_V2, NAMESPACE).result()
-                        done.append(plain_read(session, who))
-                    break
-            return _Part(who.name, tuple(done), engine.versions(), dict(session.settings))
-        finally:
-            session.close()
+            with self._engines.using(who) as engine, closing(engine.session(settings)) as session:
+                for step in steps:
+                    done.append(say(session, who, case.behaviour.table, step, filling))
+                    answer = done[-1].answer
+                    if isinstance(answer, Failure):
+                        if not answer.crash:
+                            self._tables.get(ORDERS_V2, NAMESPACE).result()
+                            done.append(plain_read(session, who))
+                        break
+                return _Part(who.name, tuple(done), engine.versions(), dict(session.settings))
+        except LabError as e:
+            return self._nothing(who, e)
 
     def _nothing(self, who: Generation, why: LabError) -> _Part:
         """Nothing ran: something is missing on this machine, or else something is broken."""

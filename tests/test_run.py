@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,7 +37,7 @@ class Engines:
     def Engine(self, host: Any, generation: Any, catalog: Any, endpoint: Any) -> Any:  # noqa: N802
         self.connected.append(generation.name)
         return SimpleNamespace(
-            session=lambda settings: SimpleNamespace(
+            session=lambda settings={}: SimpleNamespace(
                 settings=dict(settings), execute=lambda sql: self._answer(generation.name, str(sql)), close=lambda: None
             ),
             versions=lambda: {"engine": "1"},
@@ -75,14 +76,16 @@ class FakeLab:
     def __init__(self, refuse: Mapping[str, LabError] | None = None) -> None:
         self.host: Any = None
         self.refuse = refuse or {}
+        self.starts = 1
 
     def catalog(self) -> Any:
         return None
 
-    def engine(self, generation: Any) -> dict[str, Any]:
+    @contextmanager
+    def using(self, generation: Any) -> Iterator[dict[str, Any]]:
         if generation.name in self.refuse:
             raise self.refuse[generation.name]
-        return {}
+        yield {"started": self.starts}
 
     def stop(self) -> None: ...
 
@@ -142,8 +145,16 @@ def test_a_failure_stops_the_case_and_a_plain_read_follows(engines: Engines, tmp
 
 def test_a_crash_is_told_and_the_next_case_connects_anew(engines: Engines, tmp_path: Path) -> None:
     crash = Failure((Cause("SIGSEGV", "gone"),), crash=True)
-    engines.wrong = lambda who, sql: crash if who == "trino-483" and "H_V3_READ" in sql else None
-    run = ran(tmp_path, "H-v3-insert,H-v3-read", "trino-483")  # the read comes first
+    fake = FakeLab()
+
+    def wrong(who: str, sql: str) -> Answer | None:
+        if who == "trino-483" and "H_V3_READ" in sql:
+            fake.starts += 1  # a runtime starts the engine again for whoever asks next
+            return crash
+        return None
+
+    engines.wrong = wrong
+    run = ran(tmp_path, "H-v3-insert,H-v3-read", "trino-483", fake)  # the read comes first
     assert sorted(outcomes(run).values()) == [Outcome.CRASH, Outcome.WORKS]
     assert engines.connected.count("trino-483") == 2
 
