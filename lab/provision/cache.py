@@ -27,7 +27,7 @@ from filelock import FileLock
 from lab.provision import java, unpack
 from lab.provision.artefact import Maven, parse
 from lab.provision.errors import NotProvided
-from lab.provision.files import PART, digest
+from lab.provision.files import PART, digest, mark_used
 from lab.provision.folders import Folders
 from lab.provision.lock import Lock, LockedFile
 from lab.provision.progress import Progress, Silent
@@ -83,9 +83,8 @@ class Cache:
         file = self.lock.file(artefact)
         while not self._present(file):
             self._want(file, though_unpacked=True).done.result()
-        path = self._path(file)
-        os.utime(path, (time.time(), path.stat().st_mtime))  # last used; a jar's other time must not change
-        return path
+        mark_used(self._path(file))
+        return self._path(file)
 
     def tree(self, artefact: str, keep: str = "*") -> Path:
         """The folder with the members of an archive that match `keep` ("*" crosses folders).
@@ -96,7 +95,7 @@ class Cache:
         file = self.lock.file(artefact)
         key = f"{file.name}-{_digest(file.sha256, keep)}"
         folder = self._trees.get(key, lambda to: unpack.unpack(self.file(artefact), to, keep), (file.artefact,))
-        if file.size > LARGE:
+        if file.size > LARGE and self._present(file):
             with self._locked(file):
                 self._path(file).unlink(missing_ok=True)
         return folder

@@ -11,14 +11,13 @@ from pathlib import Path
 import requests
 
 from lab.errors import LabError
+from lab.provision import sources
 from lab.provision.files import MTIME, PART, digest, sync_folder
 from lab.provision.redact import redacted
-from lab.provision.sources import TIMEOUT
 
-CHUNK = 1 << 18
-ATTEMPTS = 5  # in a row without one new byte
+CHUNK = 1 << 16  # what a cut connection costs at most
+ATTEMPTS = 3  # in a row without one new byte, each with the retries of its request
 SPOILED = 2  # a transfer may go wrong once; a wrong file stays wrong
-BACKOFF = 0.5  # seconds before the next attempt; doubles with each that brought nothing
 
 
 class _Unusable(Exception):
@@ -90,17 +89,17 @@ def _fetch(
         fruitless = 0 if before < after else fruitless + 1
         if spoiled == SPOILED or fruitless == ATTEMPTS:
             raise _Unusable(reason)
-        time.sleep(BACKOFF * 2**fruitless)
+        time.sleep(sources.BACKOFF * 2**fruitless)
 
 
 def _append(session: requests.Session, url: str, part: Path, size: int, advance: Callable[[int], None]) -> None:
     """Append what `part` lacks, or start it over where the server can't resume."""
     have = _size(part)
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    with session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
+    with session.get(url, headers=headers, stream=True, timeout=sources.TIMEOUT) as response:
         if response.status_code in (401, 403, 404, 407, 410):
             raise _Unusable(f"it answers {response.status_code} {response.reason}")
-        if have and response.status_code != 206:
+        if have and response.status_code in (200, 416):
             _discard(part, advance)
         response.raise_for_status()
         with part.open("ab") as out:

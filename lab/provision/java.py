@@ -37,7 +37,9 @@ def make_executable(home: Path) -> None:
 def find(wanted: Callable[[int], bool], places: Iterable[Path]) -> Path | None:
     """The full JDK of the lowest `wanted` release, among `places` and where JDKs usually are; None if there is none."""
     homes = {home.resolve() for home in [*_candidates(os.environ), *places]}
-    announced = sorted((_announced(home), home) for home in homes if (home / "bin" / "java").is_file())
+    # Without lib/modules it is no runtime: on macOS /usr/bin/java is a stub that asks the user to install one.
+    runtimes = (home for home in homes if (home / "bin" / "java").is_file() and (home / "lib" / "modules").is_file())
+    announced = sorted((_announced(home), home) for home in runtimes)
     likely = (home for number, home in announced if number == _UNTOLD or wanted(number))
     return next((home for home in likely if wanted(_full_release(home))), None)
 

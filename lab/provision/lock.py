@@ -78,9 +78,10 @@ class Lock:
             return files[0]
         best = min(files, key=lambda file: _rank(file.name), default=None)
         if best is None or _rank(best.name) == _UNFIT:
+            served = ", ".join(file.name.removesuffix(".whl").split("-", 2)[-1] for file in files)
             raise NotProvided(
-                f"{named} has no file for Python {sys.version_info.major}.{sys.version_info.minor} on {sys.platform} "
-                f"{platform.machine()}; it has {', '.join(file.name for file in files)}: use a Python named there"
+                f"{named} is not served for Python {platform.python_version()} on {sys.platform} {platform.machine()}: "
+                f"use a Python and a machine that one of these fits: {served}"
             )
         return best
 

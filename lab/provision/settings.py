@@ -45,8 +45,8 @@ class Settings:
 
         def known(url: str, own: Credentials | None = None) -> str:
             bare, embedded = split_credentials(url)
-            if own or embedded:
-                credentials[urlsplit(bare).netloc] = own or embedded or ("", "")
+            if found := own or embedded:
+                credentials[urlsplit(bare).netloc] = found
             return bare
 
         repositories = []

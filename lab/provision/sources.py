@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 from jgo.maven import MavenContext
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
+from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase, _basic_auth_str
 from requests.utils import get_environ_proxies, get_netrc_auth, select_proxy
+from urllib3 import Retry
 
 from lab.provision.artefact import Maven, Pypi, parse
 from lab.provision.lock import LockedFile
 from lab.provision.settings import Settings
 
 TIMEOUT = (10, 60)  # seconds to connect, and between two bytes
+BACKOFF = 0.5  # seconds before another attempt; doubles with each that failed
 
 
 class Session(requests.Session):
@@ -29,6 +31,9 @@ class Session(requests.Session):
         super().__init__()
         self.settings = settings
         self.auth = _Known(settings)
+        retry = Retry(3, backoff_factor=BACKOFF, status_forcelist=(429, 500, 502, 503, 504), raise_on_status=False)
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, HTTPAdapter(max_retries=retry))
         self._repository_hosts = {urlsplit(url).netloc for _, url in settings.repositories}
 
     def merge_environment_settings(  # type: ignore[override]
@@ -39,7 +44,7 @@ class Session(requests.Session):
         proxy = maven or self.settings.proxy or select_proxy(url, get_environ_proxies(url))
         trusted = {host, urlsplit(url).hostname} & self.settings.trusted_hosts
         return {
-            "proxies": {"all": proxy} if proxy else {},
+            "proxies": {"http": proxy, "https": proxy} if proxy else {},
             "stream": bool(stream),
             "verify": False if trusted else self.settings.certificates or True,
             "cert": self.settings.client_certificate,
@@ -67,7 +72,6 @@ class Sources:
         self.settings = settings
         self.session = Session(settings)
         self._pages: dict[tuple[str, str], list[DistributionPackage]] = {}
-        self._lock = Lock()
 
     def urls(self, file: LockedFile) -> Iterator[str | Path]:
         """Where `file` may be had, likeliest first: a path of this machine or a URL without credentials.
@@ -83,15 +87,14 @@ class Sources:
                 yield from (found.url for found in self.distributions(index, named.name) if found.filename == file.name)
 
     def distributions(self, index: str, project: str) -> list[DistributionPackage]:
-        """All files of a project in that index, asked once per process."""
-        with self._lock:
-            if (index, project) not in self._pages:
-                try:
-                    page = PyPISimple(index, session=self.session).get_project_page(project, timeout=TIMEOUT)
-                    self._pages[index, project] = page.packages
-                except NoSuchProjectError:
-                    self._pages[index, project] = []
-            return self._pages[index, project]
+        """All files of a project in that index; its page is asked for once."""
+        if (index, project) not in self._pages:
+            try:
+                page = PyPISimple(index, session=self.session).get_project_page(project, timeout=TIMEOUT)
+                self._pages[index, project] = page.packages
+            except NoSuchProjectError:
+                self._pages[index, project] = []
+        return self._pages[index, project]
 
 
 @cache
