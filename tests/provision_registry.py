@@ -38,7 +38,8 @@ class Registry:
         """Put a file into the index; returns its entry for a lock."""
         self.files[f"/files/{name}"] = content
         listed = [path for path in self.files if path.startswith("/files/")]
-        self.files[f"/simple/{project}/"] = "".join(f'<a href="..{"/.."}{p}">{Path(p).name}</a>' for p in listed).encode()
+        links = (f'<a href="{self.url}{path}">{Path(path).name}</a>' for path in listed)
+        self.files[f"/simple/{project}/"] = "".join(links).encode()
         return entry(name, content)
 
     def deploy(self, path: str, content: bytes) -> dict[str, Any]:
@@ -122,7 +123,7 @@ def serving() -> Iterator[Registry]:
 
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    """The registry, as this user's only index and mirror of everything Maven has; the machine's own settings are out."""
+    """The registry, as this user's only index and Maven mirror; the machine's own settings are out."""
     home = tmp_path / "home"
     (home / ".m2").mkdir(parents=True)
     with serving() as served:
@@ -141,7 +142,9 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Regist
         yield served
 
 
-def write_lock(path: Path, artefacts: dict[str, list[dict[str, Any]]], sets: dict[str, list[str]] | None = None) -> Path:
+def write_lock(
+    path: Path, artefacts: dict[str, list[dict[str, Any]]], sets: dict[str, list[str]] | None = None
+) -> Path:
     """A lock file as `scripts/lock.py` writes it."""
     resolved = {name: {"declared": "", "members": members} for name, members in (sets or {}).items()}
     path.write_text(json.dumps({"artefacts": artefacts, "sets": resolved}))

@@ -23,7 +23,7 @@ __all__ = ["registry"]
 
 JAR = "maven:org.example:thing:1.0"
 PATH = "org/example/thing/1.0/thing-1.0.jar"
-CONTENT = random.Random(7).randbytes(1_000_000)
+CONTENT = random.Random(7).randbytes(1_000_000)  # noqa: S311 (no secret)
 
 FETCH = "import sys; from lab.provision import *; print(Cache(lock=Lock.read(Path(sys.argv[1]))).file(sys.argv[2]))"
 CHILD = [sys.executable, "-c", f"from pathlib import Path; {FETCH}"]
@@ -63,7 +63,9 @@ def test_cut_connections_are_resumed(registry: Registry, cache: Cache) -> None:
     assert cache.file(JAR).read_bytes() == CONTENT
     starts = [int(asked.removeprefix("bytes=").rstrip("-")) for asked in registry.ranged]
     assert len(starts) == 3
-    assert all(start > got - CHUNK for start, got in zip(starts, (300_000, 500_000 - CHUNK, 600_000 - 2 * CHUNK)))
+    assert all(
+        start > got - CHUNK for start, got in zip(starts, (300_000, 500_000 - CHUNK, 600_000 - 2 * CHUNK), strict=True)
+    )
 
 
 def test_a_server_without_ranges_starts_over(registry: Registry, cache: Cache) -> None:
@@ -110,7 +112,7 @@ def test_a_missing_file_names_where_it_was_looked_for_without_secrets(
     wheel = "pypi:gone==1.0"
     write_lock(lock, {wheel: [{"name": "gone-1.0-py3-none-any.whl", "size": 3, "sha256": "0" * 64}], JAR: []})
     monkeypatch.setenv("PIP_INDEX_URL", registry.url.replace("//", "//me:hunter2@") + "/simple")
-    with pytest.raises(LabError, match="can't be fetched.*doctor") as raised:
+    with pytest.raises(LabError, match=r"can't be fetched.*doctor") as raised:
         Cache(lock=Lock.read(lock)).file(wheel)
     assert "hunter2" not in str(raised.value)
 
@@ -201,5 +203,3 @@ def test_a_full_disk_is_told_before_the_download(
     with pytest.raises(LabError, match="10 free: make room"):
         cache.file(JAR)
     assert not registry.asked
-
-

@@ -246,7 +246,7 @@ class Cache:
         return True
 
     def _locked(self, file: LockedFile) -> FileLock:
-        locks = self.root / "files" / "locks"
+        locks = self.root / "locks"
         locks.mkdir(parents=True, exist_ok=True)
         return FileLock(locks / f"{file.name}.lock")
 

@@ -7,6 +7,7 @@ ROOT/<key>/manifest.json  what it was built of, and the size and checksum of eac
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from lab.provision.files import digest, mark_used
+from lab.provision.files import digest
 
 _BUILDING = ".building"
 
@@ -57,9 +58,10 @@ class Folders:
                 content = self.root / key / "content"
                 if any((content / name).stat().st_size != size for name, (size, _) in files.items()):
                     return False
-                mark_used(self.root / key / "manifest.json")
             except (OSError, ValueError):
                 return False
+            with suppress(OSError):  # a read-only cache forgets its last use
+                os.utime(self.root / key / "manifest.json")
             self._whole.add(key)
         return True
 
@@ -68,7 +70,7 @@ class Folders:
         manifest = self.root / key / "manifest.json"
         content = json.loads(manifest.read_text())
         files = {name: (size, sha256) for name, (size, sha256) in content["files"].items()}
-        return Made(key, tuple(content["sources"]), content["size"], files, manifest.stat().st_atime)
+        return Made(key, tuple(content["sources"]), content["size"], files, manifest.stat().st_mtime)
 
     def all(self) -> Iterator[Made]:
         """All folders that stand."""
