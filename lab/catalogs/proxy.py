@@ -101,6 +101,8 @@ class Proxy:
             connector=aiohttp.TCPConnector(limit=0),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=UPSTREAM_SECONDS),
+            headers={"accept-encoding": "identity"},  # a stage reads the body
+            skip_auto_headers=("user-agent", "accept", "content-type"),
             auto_decompress=False,
             trust_env=False,
         )

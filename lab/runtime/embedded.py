@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lab.catalogs import CatalogEndpoint, gateway, reference
 from lab.engines import adapter
@@ -34,6 +34,37 @@ _NEXT_ENGINE = 700 * 1024**2  # bytes that a JVM is expected to take
 _FAILURE_SECONDS = 60.0  # a start that failed is not tried again before
 
 T = TypeVar("T")
+
+
+class _Start(Generic[T]):
+    """A start in the background, on a daemon thread: an interrupted run does not wait for it."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._future: Future[T] = Future()
+        self._ended = 0.0
+        threading.Thread(target=self._run, args=(work,), daemon=True).start()
+
+    def _run(self, work: Callable[[], T]) -> None:
+        try:
+            result = work()
+        except BaseException as error:
+            self._ended = time.monotonic()
+            self._future.set_exception(error)
+        else:
+            self._future.set_result(result)
+
+    def result(self) -> T:
+        """Waits for it. Raises what made it fail."""
+        return self._future.result()
+
+    def done(self) -> bool:
+        return self._future.done()
+
+    def succeeded(self) -> bool:
+        return self.done() and self._future.exception() is None
+
+    def failed_a_while_ago(self) -> bool:
+        return self.done() and not self.succeeded() and time.monotonic() - self._ended > _FAILURE_SECONDS
 
 
 @dataclass(frozen=True)
@@ -58,9 +89,8 @@ class Embedded:
         self.host = Host(cache, folder)
         self._memory = memory
         self._lock = threading.RLock()
-        self._services: dict[str, Future[Any]] = {}
-        self._engines: dict[str, Future[_Started]] = {}
-        self._failed: dict[str, float] = {}
+        self._services: dict[str, _Start[Any]] = {}
+        self._engines: dict[str, _Start[_Started]] = {}
         self._used: dict[str, float] = {}
         self._leases: Counter[str] = Counter()
         self._jvm_starts = threading.Semaphore(os.cpu_count() or 1)
@@ -95,14 +125,17 @@ class Embedded:
             store.result()
             gateway.serve(self.host, process, self._store_endpoint(), upstream)
         except BaseException:
+            with self._lock:
+                del self._services["gateway"]
             self.host.end(process)  # nobody waits any longer for what it will never answer
             raise
 
-    def _service(self, name: str, start: Callable[[], T]) -> Future[T]:
+    def _service(self, name: str, work: Callable[[], T]) -> _Start[T]:
         with self._lock:
-            if name not in self._services:
-                self._services[name] = _in_background(start)
-            return self._services[name]
+            start = self._services.get(name)
+            if start is None or start.failed_a_while_ago():
+                start = self._services[name] = _Start(work)
+            return start
 
     # ------------------------------------------------------------ engines
     def engine(self, generation: Generation) -> dict[str, Any]:
@@ -113,9 +146,8 @@ class Embedded:
         with self._lock:
             self._used[generation.name] = time.monotonic()
             start = self._engines.get(generation.name)
-            if start is None or not self._usable(generation.name, start):
-                start = _in_background(lambda: self._start_engine(generation))
-                self._engines[generation.name] = start
+            if start is None or start.failed_a_while_ago() or (start.succeeded() and not start.result().alive()):
+                start = self._engines[generation.name] = _Start(lambda: self._start_engine(generation))
         return start.result().endpoint
 
     @contextmanager
@@ -130,34 +162,31 @@ class Embedded:
                 self._leases[generation.name] -= 1
                 self._used[generation.name] = time.monotonic()
 
-    def _usable(self, name: str, start: Future[_Started]) -> bool:
-        if not start.done():
-            return True
-        if start.exception() is not None:
-            return time.monotonic() - self._failed[name] < _FAILURE_SECONDS
-        return start.result().alive()
-
     def _start_engine(self, generation: Generation) -> _Started:
+        services = self._service("catalog", self._start_catalog)
         try:
-            services = self._service("catalog", self._start_catalog)
-            catalog = self._catalog_endpoint()
-            if generation.java is None:
-                started = _Started(*adapter(generation.kind).launch(self.host, generation, catalog))
-            else:
-                with self._jvm_starts:
-                    self._make_room(_NEXT_ENGINE)
-                    try:
-                        started = _Started(*adapter(generation.kind).launch(self.host, generation, catalog))
-                    except BaseException:
-                        if services.done():
-                            services.result()  # if this is why, this is what to say
-                        raise
-                    self._make_room(0, keep=generation.name)
-            services.result()
-            return started
+            started = self._launch(generation, self._catalog_endpoint())
         except BaseException:
-            self._failed[generation.name] = time.monotonic()
+            if services.done():
+                services.result()  # if this is why, this is what to say
             raise
+        try:
+            services.result()
+        except BaseException:
+            if started.process:
+                self.host.end(started.process)
+            raise
+        return started
+
+    def _launch(self, generation: Generation, catalog: CatalogEndpoint) -> _Started:
+        launch = adapter(generation.kind).launch
+        if generation.java is None:
+            return _Started(*launch(self.host, generation, catalog))
+        with self._jvm_starts:
+            self._make_room(_NEXT_ENGINE)
+            started = _Started(*launch(self.host, generation, catalog))
+            self._make_room(0, keep=generation.name)
+            return started
 
     def _make_room(self, wanted: int, keep: str | None = None) -> None:
         """Stops idle engines, the one that was idle longest first, until `wanted` bytes more fit the budget."""
@@ -166,7 +195,7 @@ class Embedded:
                 idle = [
                     (self._used[name], name, start.result())
                     for name, start in self._engines.items()
-                    if name != keep and not self._leases[name] and _succeeded(start) and start.result().process
+                    if name != keep and not self._leases[name] and start.succeeded() and start.result().process
                 ]
                 if not idle:
                     return
@@ -183,8 +212,8 @@ class Embedded:
     def status(self) -> dict[str, Any]:
         """What runs, as JSON without secrets: folder, store, catalog, engines, processes; seconds and bytes."""
         with self._lock:
-            services = {name: f.result() for name, f in self._services.items() if _succeeded(f)}
-            engines = {name: f for name, f in self._engines.items() if _succeeded(f)}
+            services = {name for name, start in self._services.items() if start.succeeded()}
+            engines = [name for name, start in self._engines.items() if start.succeeded()]
             now = time.monotonic()
             return {
                 "folder": str(self.host.folder),
@@ -211,21 +240,3 @@ class Embedded:
 
     def __exit__(self, *exc: object) -> None:
         self.stop()
-
-
-def _succeeded(future: Future[Any]) -> bool:
-    return future.done() and future.exception() is None
-
-
-def _in_background(work: Callable[[], T]) -> Future[T]:
-    """Like an executor's submit, on a daemon thread: an interrupted run does not wait for a start."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future

@@ -37,9 +37,9 @@ class Host:
         self._closed = False
 
     def data(self, name: str) -> Path:
-        """A folder for what does not outlive the run."""
+        """A folder for what does not outlive the run. Raises FileNotFoundError after the run's end."""
         path = self.folder / "data" / name
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
         return path
 
     def log(self, name: str) -> Path:
@@ -75,22 +75,26 @@ class Host:
         Raises StartFailed when the child ends, or stays silent for 90 s, before it said its first lines.
         """
         log = self.log(name)
-        process = Process(
-            name,
-            argv,
-            env={**self.environment(), **(env or {})},
-            folder=self.data(name),
-            log=log,
-            pipe=bool(first_lines) or talk,
-            grace=grace,
-        )
-        folders.register(self.folder, name, process.pid, str(argv[0]))
+        try:
+            process = Process(
+                name,
+                argv,
+                env={**self.environment(), **(env or {})},
+                folder=self.data(name),
+                log=log,
+                pipe=bool(first_lines) or talk,
+                grace=grace,
+            )
+        except FileNotFoundError:  # the data folder is gone
+            raise StartFailed(name, "the lab has stopped", log) from None
         with self._lock:
             closed = self._closed
-            self._processes[name] = process
+            if not closed:
+                self._processes[name] = process
+                folders.register(self.folder, name, process.pid, str(argv[0]))
         if closed:
-            self.stop()
-            raise StartFailed(name, "the lab is stopping", log)
+            process.stop()
+            raise StartFailed(name, "the lab has stopped", log)
         if stdin:
             process.stdin.write(stdin)
         try:

@@ -110,8 +110,13 @@ def status(states: Path) -> dict[str, Any] | None:
     state = running(states)
     if state is None:
         return None
-    with _connected(state) as ask:
-        return cast(dict[str, Any], ask("status"))
+    try:
+        with _connected(state) as ask:
+            return cast(dict[str, Any], ask("status"))
+    except LabError:
+        if running(states) is None:  # it has ended meanwhile
+            return None
+        raise
 
 
 def down(states: Path) -> bool:
@@ -244,8 +249,8 @@ class Supervisor:
                     logging.warning("ends: not used for %.0f s", self._idle)
                     return
         finally:
+            (self._states / _STATE).unlink(missing_ok=True)  # from here on nobody finds it
             self._embedded.stop()
-            (self._states / _STATE).unlink(missing_ok=True)
 
     def idle(self) -> float:
         """Seconds since the last use, a request to the gateway from outside of any run included."""
