@@ -23,7 +23,9 @@ from lab.records.record import as_json
 from lab.report import matrix as report
 from lab.report import state
 
-OUT, ERR = Console(), Console(stderr=True)
+# Where nobody's terminal sets the width, lines are as long as they need to be.
+OUT = Console(width=None if sys.stdout.isatty() else 240)
+ERR = Console(stderr=True, width=None if sys.stderr.isatty() else 240)
 FORMATS = ("table", "json", "markdown")
 
 Command = Callable[..., Any]

@@ -31,7 +31,6 @@ from lab.report.matrix import failure, name
 from lab.run import Engines, Lab, Run, Tables
 from lab.runtime import supervisor
 from lab.runtime.embedded import Embedded
-from lab.runtime.supervisor import Joined
 from lab.stores import seaweedfs
 
 SERVICES = (seaweedfs.ARTEFACT, f"java:{reference.JAVA}", reference.ARTEFACT)
@@ -69,13 +68,13 @@ def open_run(selection: Selection, console: Console, chosen: Sequence[Case] | No
 @contextmanager
 def opened(needed: Sequence[Generation], console: Console) -> Iterator[Lab]:
     """The lab that is up, joined, or one of this process's own that ends with it."""
-    folder = _new_folder()
+    folder = state() / "runs" / f"{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     cache = Cache(progress=shown_on(console))
-    joined = supervisor.running(state()) is not None
+    joined = supervisor.join(state(), cache, folder)
     where = "joined the lab that is up" if joined else "a lab of this run's own"
     console.print(Text(f"{where}; record and logs in {folder}", "dim"), soft_wrap=True)
     fetch(cache, needed, console)
-    with Joined(cache, folder, state()) if joined else Embedded(cache, folder) as lab:
+    with joined or Embedded(cache, folder) as lab:
         yield lab
 
 
@@ -114,7 +113,7 @@ def up(wanted: Sequence[Generation], console: Console) -> dict[str, Any]:
     """
     seed = GENERATIONS[DEFAULT_SEED]
     fetch(Cache(progress=shown_on(console)), [*wanted, seed], console)
-    supervisor.up(state(), _new_folder())
+    supervisor.start(state())
     with opened([*wanted, seed], console) as lab:
         engines = Engines(lab)
         tables = Tables(lab, engines, seed)
@@ -206,10 +205,6 @@ def _artefacts(generation: Generation) -> list[str]:
 
 def _all_artefacts() -> list[str]:
     return [*SERVICES, *(artefact for g in GENERATIONS.values() for artefact in _artefacts(g))]
-
-
-def _new_folder() -> Path:
-    return state() / "runs" / f"{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def _jdk(cache: Cache) -> tuple[str, str]:

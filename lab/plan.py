@@ -95,9 +95,9 @@ def cases(selection: Selection) -> list[Case]:
 
 
 def control_of(case: Case) -> Cell | None:
-    """The cell in which the cause of `case` is removed, if its expectation names one."""
+    """The cell in which the cause is removed that makes `case` differ from its claim, if one is declared."""
     expected = case.behaviour.expectation(case.cell)
-    if expected is None or expected.control is None:
+    if expected is None or expected.control is None or case.behaviour.claim(case.cell) is None:
         return None
     control = expected.control
     generation = control.generation or case.cell.reader

@@ -42,6 +42,9 @@ COUNTS = Step(
 CHANGES = (insert(SSD, HDD), set_quantity(201, 2), delete(202))
 CHANGED = (*SEEDS, SSD_UPDATED)
 
+COMMITS = ["append", "overwrite", "delete"]  # of INSERT, UPDATE and DELETE
+ONE_ENGINE = {"history.operations": ["append", *COMMITS]}
+
 READ_V2 = Behaviour(
     id="H-read-v2",
     title="Every generation reads the v2 table",
@@ -106,15 +109,49 @@ ONE_HISTORY = Behaviour(
             "spark-3.2*,spark-3.5*",
             Outcome.WORKS,
             variants="one-engine",
-            facts={"history.operations": ["append", "append", "overwrite", "delete"]},
+            facts=ONE_ENGINE,
         ),
         Claim(
             "spark-3.5*",
             Outcome.WORKS,
             variants="two-engines",
-            facts={"history.operations": ["append", *["append", "overwrite", "delete"] * 2]},
+            facts={"history.operations": ["append", *COMMITS * 2]},
         ),
     ),
-    expect=(Expect(Outcome.WORKS, "to be observed"),),
+    expect=(
+        Expect(
+            Outcome.WORKS,
+            "PyIceberg's update is an overwrite without the row and an append with it: one commit more",
+            variants="one-engine",
+            generations="pyiceberg-*",
+            facts={"history.operations": ["append", "append", "overwrite", "append", "delete"]},
+        ),
+        Expect(
+            Outcome.WORKS,
+            "Spark's default is copy-on-write, and a DELETE that covers a whole file only drops the file",
+            variants="one-engine",
+            generations="spark-*",
+            facts={**ONE_ENGINE, "written.data_removed": 1, "written.deletes": []},
+        ),
+        Expect(
+            Outcome.WORKS,
+            "Trino and DuckDB merge on read: the row's file stays and a position delete file is added",
+            variants="one-engine",
+            facts={**ONE_ENGINE, "written.data_removed": 0, "written.deletes": ["position-delete"]},
+        ),
+        Expect(
+            Outcome.WORKS,
+            "each engine adds its own three commits to the one history; PyIceberg four, as its update is two",
+            variants="two-engines",
+            writers="pyiceberg-*",
+            facts={"history.operations": ["append", "append", "overwrite", "append", "delete", *COMMITS]},
+        ),
+        Expect(
+            Outcome.WORKS,
+            "each engine adds its own three commits to the one history",
+            variants="two-engines",
+            facts={"history.operations": ["append", *COMMITS * 2]},
+        ),
+    ),
     tags=("v2", "write", "history"),
 )

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from lab.behaviours.orders_steps import DESK_MAT, HISTORY, WRITTEN, delete, insert, read, set_quantity
-from lab.model import Behaviour, Chain, Claim, Expect, Outcome, Variant
+from dataclasses import replace
+
+from lab.behaviours.known import PYICEBERG_NO_V3_WRITE, SPARK_3_2_NO_V3, UNSUPPORTED_VERSION
+from lab.behaviours.orders_steps import DESK_MAT, WRITTEN, delete, insert, lineage, read, set_quantity
+from lab.model import Behaviour, Chain, Claim, Control, Expect, Outcome, Variant
 from lab.tables.orders import ORDERS_V3, order
 
 DESK, CHAIR = ORDERS_V3.rows
 DESK_UPDATED = order(1, "desk", 2, "25000.00", "2026-07-01 09:00", "snowflake")
 
-UNSUPPORTED_VERSION = Chain(
-    (
-        ("RESTException", "Received a success response code of 200, but failed to parse response body into LoadTableResponse"),
-        ("JsonMappingException", "Cannot read unsupported version 3 (through reference chain: "),
-        ("IllegalArgumentException", "Cannot read unsupported version 3"),
-    ),
-    whole=True,
-)
 REFUSED = (Outcome.ERROR, Outcome.NOT_SUPPORTED)
-STRUCTS_DO_NOT_MATCH = Chain((("IllegalArgumentException", "Structs do not match: "),))
+STRUCTS_DO_NOT_MATCH = Chain(
+    (
+        ("org.apache.spark.SparkException", "Structs do not match: "),
+        ("java.lang.IllegalArgumentException", "optional int64 _row_id = 2147483540;"),
+    )
+)
 
-NO_EXTENSIONS = {"spark.sql.extensions": None}
+EXTENSIONS = "spark.sql.extensions"
+NO_EXTENSIONS = {EXTENSIONS: None}
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
+READS_V3 = Expect(Outcome.WORKS, "v3 without deletes is read by Iceberg libraries from 1.9 on, DuckDB and PyIceberg")
+WRITES_V3 = Expect(Outcome.WORKS, "v3 is written by Iceberg libraries from 1.10 on and by DuckDB")
 
 PARSE_ERROR = Behaviour(
     id="H-v3-parse-error",
@@ -32,7 +35,12 @@ PARSE_ERROR = Behaviour(
     steps=(read(ORDERS_V3),),
     variants=(Variant("select"), Variant("insert", steps=(insert(DESK_MAT),))),
     claims=(Claim("spark-3.2*", REFUSED, failure=UNSUPPORTED_VERSION),),
-    expect=(Expect(Outcome.WORKS, "to be observed"),),
+    expect=(
+        SPARK_3_2_NO_V3,
+        replace(PYICEBERG_NO_V3_WRITE, variants="insert"),
+        replace(READS_V3, variants="select"),
+        WRITES_V3,
+    ),
     tags=("v3",),
 )
 
@@ -44,7 +52,7 @@ READ = Behaviour(
     table=ORDERS_V3,
     steps=(read(ORDERS_V3),),
     claims=(Claim("spark-3.2*", REFUSED, failure=UNSUPPORTED_VERSION), Claim("spark-3.5*", Outcome.WORKS)),
-    expect=(Expect(Outcome.WORKS, "to be observed"),),
+    expect=(SPARK_3_2_NO_V3, READS_V3),
     tags=("v3", "read"),
 )
 
@@ -56,7 +64,7 @@ INSERT = Behaviour(
     table=ORDERS_V3,
     steps=(insert(DESK_MAT), read(ORDERS_V3, DESK, CHAIR, DESK_MAT)),
     claims=(Claim("spark-3.2*", REFUSED, failure=UNSUPPORTED_VERSION), Claim("spark-3.5*", Outcome.WORKS)),
-    expect=(Expect(Outcome.WORKS, "to be observed"),),
+    expect=(SPARK_3_2_NO_V3, PYICEBERG_NO_V3_WRITE, WRITES_V3),
     tags=("v3", "write"),
 )
 
@@ -64,9 +72,9 @@ UPDATE = Behaviour(
     id="H-v3-update",
     title="UPDATE of v3",
     source="H, verification 2 step 11",
-    document="fails on Spark 3.5: “Structs do not match”; the document blames Spark 3.5 as such and expects Spark 4 to do it",
+    document="fails on Spark 3.5: “Structs do not match”; blames Spark 3.5 as such, expects Spark 4 to do it",
     table=ORDERS_V3,
-    steps=(set_quantity(1, 2), read(ORDERS_V3, DESK_UPDATED, CHAIR), WRITTEN),
+    steps=(set_quantity(1, 2), read(ORDERS_V3, DESK_UPDATED, CHAIR), lineage((1, 0, 2), (2, 1, 1)), WRITTEN),
     variants=(
         Variant("default"),
         Variant("no-extensions", generations="spark-*", settings=NO_EXTENSIONS),
@@ -77,10 +85,50 @@ UPDATE = Behaviour(
         Claim("spark-3.5*", REFUSED, failure=STRUCTS_DO_NOT_MATCH),
         Claim("spark-4*", Outcome.WORKS),
     ),
-    expect=(Expect(Outcome.WORKS, "to be observed"),),
-    tags=("v3", "write"),
+    expect=(
+        SPARK_3_2_NO_V3,
+        PYICEBERG_NO_V3_WRITE,
+        Expect(
+            Outcome.ERROR,
+            "without Iceberg's extensions nothing adds the lineage columns to the plan of a copy-on-write UPDATE, while "
+            "SparkWriteBuilder writes them: ParquetWithSparkSchemaVisitor finds six fields where the file has eight",
+            generations="spark-3.5*",
+            variants="no-extensions",
+            failure=STRUCTS_DO_NOT_MATCH,
+        ),
+        Expect(
+            Outcome.SILENTLY_WRONG,
+            "merge-on-read takes another writer, which misses no column: the UPDATE succeeds, and the updated row gets a "
+            "new _row_id instead of keeping its own, as the specification demands. No error tells",
+            generations="spark-3.5*",
+            variants="no-extensions-merge-on-read",
+            facts={"written.deletes": ["deletion-vector"]},
+            cause="write.update.mode=merge-on-read (org.apache.iceberg.spark.source.SparkPositionDeltaWrite)",
+            control=Control(variant="no-extensions"),
+        ),
+        Expect(
+            Outcome.WORKS,
+            "with Iceberg's extensions the rule RewriteUpdateTableForRowLineage adds the lineage columns to the plan",
+            generations="spark-3.5*",
+            cause=f"{EXTENSIONS} (its rule org.apache.spark.sql.catalyst.analysis.RewriteUpdateTableForRowLineage)",
+            control=Control(variant="no-extensions"),
+        ),
+        Expect(
+            Outcome.WORKS,
+            "Spark 4 carries metadata columns through row-level operations by itself, with or without the extensions",
+            generations="spark-4*",
+        ),
+        WRITES_V3,
+    ),
+    tags=("v3", "write", "lineage"),
 )
 
+_MERGES_ON_READ = Expect(
+    Outcome.WORKS,
+    "DuckDB and Trino always merge on read: a deletion vector, even for the only row of a file",
+    generations="duckdb-*,trino-*",
+    facts={"written.data_removed": 0, "written.deletes": ["deletion-vector"]},
+)
 DELETE = Behaviour(
     id="H-v3-delete",
     title="DELETE from v3, and what it really wrote",
@@ -89,12 +137,47 @@ DELETE = Behaviour(
     table=ORDERS_V3,
     steps=(delete(2), read(ORDERS_V3, DESK), WRITTEN),
     variants=(
-        Variant("whole-file", steps=(insert(DESK_MAT), delete(111), read(ORDERS_V3, DESK, CHAIR), WRITTEN, HISTORY)),
+        Variant("whole-file", steps=(insert(DESK_MAT), delete(111), read(ORDERS_V3, DESK, CHAIR), WRITTEN)),
         Variant("one-of-two"),
         Variant("one-of-two-merge-on-read", properties=MERGE_ON_READ),
     ),
     claims=(Claim("spark-3.5*", Outcome.WORKS, facts={"written.deletes": ["deletion-vector"]}),),
-    expect=(Expect(Outcome.WORKS, "to be observed"),),
+    expect=(
+        SPARK_3_2_NO_V3,
+        PYICEBERG_NO_V3_WRITE,
+        Expect(
+            Outcome.WORKS,
+            "the condition covers a whole file, as the document's did: the file is dropped from the table, no delete "
+            "file and no deletion vector is written",
+            generations="spark-*",
+            variants="whole-file",
+            facts={"written.operation": "delete", "written.data_removed": 1, "written.deletes": []},
+            cause="org.apache.iceberg.spark.source.SparkTable.canDeleteWhere",
+            control=Control(variant="one-of-two-merge-on-read"),
+        ),
+        Expect(
+            Outcome.WORKS,
+            "copy-on-write is Spark's default in v3 too: the file is rewritten without the row",
+            generations="spark-*",
+            variants="one-of-two",
+            facts={
+                "written.operation": "overwrite",
+                "written.data_added": 1,
+                "written.data_removed": 1,
+                "written.deletes": [],
+            },
+            cause="write.delete.mode=copy-on-write, the default",
+            control=Control(variant="one-of-two-merge-on-read"),
+        ),
+        Expect(
+            Outcome.WORKS,
+            "merge-on-read on v3 writes a deletion vector",
+            generations="spark-*",
+            variants="one-of-two-merge-on-read",
+            facts={"written.operation": "delete", "written.data_removed": 0, "written.deletes": ["deletion-vector"]},
+        ),
+        _MERGES_ON_READ,
+    ),
     tags=("v3", "write"),
 )
 
@@ -112,6 +195,6 @@ SPARK4 = Behaviour(
         read(ORDERS_V3, DESK_UPDATED, DESK_MAT, name="read-back"),
     ),
     claims=(Claim("spark-4*", Outcome.WORKS),),
-    expect=(Expect(Outcome.WORKS, "to be observed"),),
+    expect=(SPARK_3_2_NO_V3, PYICEBERG_NO_V3_WRITE, WRITES_V3),
     tags=("v3", "write"),
 )

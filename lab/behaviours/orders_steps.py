@@ -42,6 +42,19 @@ def delete(order_id: int, *, second: bool = False) -> Step:
     )
 
 
+def lineage(*rows: tuple[int, int, int]) -> Step:
+    """Row lineage, by the engines that show it: (ORDER_ID, _row_id, _last_updated_sequence_number) of each row.
+
+    The truth is the specification's: a row keeps its id for ever, and an update gives it the commit's number.
+    """
+    sql = {
+        "spark": "SELECT ORDER_ID, _row_id, _last_updated_sequence_number FROM {table}",
+        "duckdb": "SELECT ORDER_ID, _row_id, _last_updated_sequence_number FROM {table}",
+        "trino": 'SELECT ORDER_ID, "$row_id", "$last_updated_sequence_number" FROM {table}',
+    }
+    return Step("lineage", sql, truth=rows)
+
+
 HISTORY = Step("history", look="history")
 WRITTEN = Step("written", look="written")
 

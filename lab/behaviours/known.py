@@ -1,0 +1,34 @@
+"""Known gaps of engine generations, once for all behaviours that meet them: the engine's own error and why."""
+
+from __future__ import annotations
+
+from lab.model import Chain, Expect, Outcome
+
+UNSUPPORTED_VERSION = Chain(
+    (
+        (
+            "org.apache.iceberg.exceptions.RESTException",
+            "Received a success response code of 200, but failed to parse response body into LoadTableResponse",
+        ),
+        (
+            "org.apache.iceberg.shaded.com.fasterxml.jackson.databind.JsonMappingException",
+            'Cannot read unsupported version 3 (through reference chain: org.apache.iceberg.rest.responses.'
+            'LoadTableResponse["metadata"])',
+        ),
+        ("java.lang.IllegalArgumentException", "Cannot read unsupported version 3"),
+    ),
+    whole=True,
+)
+
+SPARK_3_2_NO_V3 = Expect(
+    Outcome.NOT_SUPPORTED,
+    "Iceberg 1.4 knows format versions up to 2: TableMetadataParser.fromJson refuses the catalog's valid answer",
+    generations="spark-3.2*",
+    failure=UNSUPPORTED_VERSION,
+)
+PYICEBERG_NO_V3_WRITE = Expect(
+    Outcome.NOT_SUPPORTED,
+    "PyIceberg 0.12 reads v3 but has no writer of v3 manifests (pyiceberg.manifest.write_manifest)",
+    generations="pyiceberg-0.12*",
+    failure=Chain((("ValueError", "Cannot write manifest for table version: 3"),), whole=True),
+)
