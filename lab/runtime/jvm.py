@@ -7,6 +7,7 @@ closes. No Java source is compiled, and no Python of the engine's own age is nee
 from __future__ import annotations
 
 import hashlib
+import logging
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,11 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, find_jar_path
 from lab.errors import LabError
 from lab.runtime.host import LOOPBACK, Host
 from lab.runtime.process import Process, tail
+
+_log = logging.getLogger(__name__)
+# It prints a stack trace of its own for each lost connection, though the caller has the exception, and also
+# when a Java object's last reference goes after its JVM.
+logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
 
 # A JVM whose archive does not fit says so on standard output, before the port that is awaited there.
 QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
@@ -92,11 +98,12 @@ def class_archive(
     """The options with which a JVM of this class path starts quickly, from an archive in the cache.
 
     Made once, in ten to thirty seconds, by a JVM of its own in which `train` does what the real one will do
-    first. No directory may stand on the class path. Raises LabError when the archive can't be made.
+    first. No directory may stand on the class path. Without an archive, a start is slow and no more: when it
+    can't be made, a warning says why and there are no options.
     """
     digest = _digest(java_home, classpath, jvm_options)
     ahead_of_time = _release(java_home) >= _AHEAD_OF_TIME_SINCE
-    base = Path() if ahead_of_time else _base_archive(host, java_home)
+    base = Path()
 
     def build(folder: Path) -> None:
         archive = folder / "classes"
@@ -118,7 +125,13 @@ def class_archive(
         if not archive.is_file():
             raise LabError(f"{trainee} wrote no archive; read {host.log(trainee)}{tail(host.log(trainee))}")
 
-    archive = host.cache.derived(f"classes-{name}-{digest}", build) / "classes"
+    try:
+        if not ahead_of_time:
+            base = _base_archive(host, java_home)
+        archive = host.cache.derived(f"classes-{name}-{digest}", build) / "classes"
+    except Exception as error:  # of the JVM, of `train`, of the disk
+        _log.warning("%s starts slowly, without an archive of its classes: %s", name, error)
+        return []
     return [f"-XX:AOTCache={archive}"] if ahead_of_time else [f"-XX:SharedArchiveFile={base}:{archive}"]
 
 

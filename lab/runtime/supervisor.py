@@ -17,9 +17,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from pathlib import Path
 from typing import Any, cast
 
@@ -88,11 +88,12 @@ def start(
         settings = {"states": str(states), "folder": str(folder), "idle": idle, "memory": memory}
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, *command, json.dumps(settings)],
+                [sys.executable, "-P", *command, json.dumps(settings)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                cwd=folder,
                 env={**os.environ, "PYTHONPATH": str(Path(lab.__file__).parents[1])},
             )
         deadline = time.monotonic() + _START_SECONDS
@@ -124,16 +125,22 @@ def down(states: Path) -> bool:
     state = running(states)
     if state is None:
         return False
-    with suppress(psutil.NoSuchProcess):
-        supervisor = psutil.Process(state["pid"])
-        with suppress(LabError), _connected(state) as ask:
-            ask("end")
-        try:
-            supervisor.wait(_END_SECONDS)
-        except psutil.TimeoutExpired:
-            supervisor.kill()  # its guards end what it started
-            supervisor.wait(_END_SECONDS)
+    with suppress(LabError), _connected(state) as ask:
+        ask("end")
+    if not _ended(state):
+        with suppress(psutil.NoSuchProcess):
+            psutil.Process(state["pid"]).kill()  # its guards end what it started
+        _ended(state)
     running(states)
+    return True
+
+
+def _ended(state: State) -> bool:
+    deadline = time.monotonic() + _END_SECONDS
+    while folders.alive(state):  # a zombie that nobody reaps yet counts as ended
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
     return True
 
 
@@ -151,9 +158,8 @@ class Joined:
         folders.claim(folder)
         self.host = Host(cache, folder)
         self._state = state
-        self._held = _connect(state)  # while it is open, the lab is in use
-        self._held.send(("hold",))
-        self._held.recv()
+        self._held = ExitStack()
+        self._held.enter_context(_connected(state))("hold")  # while this is open, the lab is in use
 
     def store(self) -> StoreEndpoint:
         return cast(StoreEndpoint, self._ask("store"))
@@ -227,12 +233,12 @@ class Supervisor:
         self._started = self._used = time.time()
         self._busy = 0  # connections of those who use it
         self._ended = threading.Event()
-        key = secrets.token_bytes(32)
-        self._listener = Listener((LOOPBACK, 0), authkey=key, backlog=64)
+        self._key = secrets.token_bytes(32)
+        self._listener = Listener((LOOPBACK, 0), backlog=64)
         state = {
             **folders.identity(os.getpid()),
             "port": cast(tuple[str, int], self._listener.address)[1],
-            "key": key.hex(),
+            "key": self._key.hex(),
             "folder": str(embedded.host.folder),
         }
         folders.write_private(states / _STATE, json.dumps(state))
@@ -264,10 +270,7 @@ class Supervisor:
 
     def _accept(self) -> None:
         while not self._ended.is_set():
-            try:
-                connection = self._listener.accept()
-            except (OSError, EOFError, AuthenticationError):
-                continue  # one that does not know the key, or hung up
+            connection = self._listener.accept()
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: Connection[Any, Any]) -> None:
@@ -275,6 +278,9 @@ class Supervisor:
         leases: list[Any] = []
         try:
             with connection:
+                # Not by the listener itself, where one who connects and says nothing would keep all others out.
+                deliver_challenge(connection, self._key)
+                answer_challenge(connection, self._key)
                 while True:
                     verb, *arguments = connection.recv()
                     if not counted and verb not in _NOT_USE:
@@ -283,8 +289,8 @@ class Supervisor:
                     connection.send(self._answer(verb, arguments, leases))
                     if verb == "end":
                         self.end()
-        except (OSError, EOFError):
-            pass  # they are done
+        except (OSError, EOFError, AuthenticationError):
+            pass  # they are done, or do not know the key
         finally:
             for lease in leases:
                 lease.__exit__(None, None, None)
