@@ -178,7 +178,8 @@ class Control:
 class Expect:
     """What we assert today for the cells that match, and why. The first entry that matches a cell holds.
 
-    `facts` maps a path into the observation's facts (`"history.operations"`) to the value it must have.
+    `facts` maps a path into the observation's facts (`"history.operations"`) to the value it must have; `rows` maps a
+    step to the wrong rows that come back today instead of the truth (silently-wrong only).
     Where the expectation differs from the document's claim, `cause` names the class, method or setting
     and `control` the cell in which it is gone.
     """
@@ -190,6 +191,7 @@ class Expect:
     writers: str = "*"
     failure: Chain | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    rows: Mapping[str, Truth] = field(default_factory=dict)
     cause: str | None = None
     control: Control | None = None
 

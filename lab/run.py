@@ -198,7 +198,9 @@ class Run:
         """A case's own namespace, of this run: upper case, so that engines that fold names are seen to fold."""
         if case.behaviour.namespace:
             return case.behaviour.namespace
-        key = f"{self.recorder.run} {case.cell.variant} {case.cell.writer}"
+        second = [step for step in case.steps if step.second]
+        only_reads = all(step.truth is not None for step in second)  # then all readers share what one writer wrote
+        key = f"{self.recorder.run} {case.cell.variant} {case.cell.writer} {'' if only_reads else case.cell.reader}"
         digest = hashlib.sha256(key.encode()).hexdigest()[:8].upper()
         name = case.cell.behaviour.upper().replace("-", "_")
         return f"{name}_{digest}"

@@ -103,6 +103,7 @@ UPDATE = Behaviour(
             generations="spark-3.5*",
             variants="no-extensions-merge-on-read",
             facts={"written.deletes": ["deletion-vector"]},
+            rows={"lineage": ((1, 2, 2), (2, 1, 1))},
             cause="write.update.mode=merge-on-read (org.apache.iceberg.spark.source.SparkPositionDeltaWrite)",
             control=Control(variant="no-extensions"),
         ),

@@ -49,7 +49,7 @@ def judge(behaviour: Behaviour, seen: Observation) -> Verdict:
     if expected is None:
         lines = [f"{outcome}, and no expectation is declared for this cell{_told(failure)}"]
         return Verdict(outcome, claim, ExpectationVerdict.UNEXPECTED, tuple(lines), tuple(claim_differences))
-    lines = differences(expected, outcome, failure, facts) + _wrong_rows(seen)
+    lines = differences(expected, outcome, failure, facts) + _wrong_rows(seen, expected)
     if claim is ClaimVerdict.DIFFERS and not (expected.cause and expected.control):
         lines.append("differs from the claim, but the expectation names no cause and no control")
     verdict = ExpectationVerdict.UNEXPECTED if lines else ExpectationVerdict.MET
@@ -145,12 +145,15 @@ def _wrong(step: StepResult) -> bool:
     return not same_rows(step.answer.rows, step.truth, among=step.among)
 
 
-def _wrong_rows(seen: Observation) -> list[str]:
-    return [
-        f"{s.name} returned {list(s.answer.rows)!r} where the truth is {list(s.truth or ())!r}"
-        for s in seen.steps
-        if _wrong(s) and isinstance(s.answer, Rows)
-    ]
+def _wrong_rows(seen: Observation, expected: Expect) -> list[str]:
+    """Wrong rows, one line each, but for those that are declared as today's."""
+    lines = []
+    for step in seen.steps:
+        if isinstance(step.answer, Rows) and (_wrong(step) or step.name in expected.rows):
+            wanted = expected.rows.get(step.name, step.truth or ())
+            if not same_rows(step.answer.rows, wanted):
+                lines.append(f"{step.name} returned {list(step.answer.rows)!r} instead of {list(wanted)!r}")
+    return lines
 
 
 def _is(cause: Cause, cls: str, text: str) -> bool:

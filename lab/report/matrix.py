@@ -129,12 +129,23 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
     for line in lines:
         if unexpected(line):
             notes.append(Text.assemble((f"! {name(line['cell'])}: ", "bold red"), "; ".join(line["differences"])))
+        elif line["outcome"] == "silently-wrong":
+            wrong = Text.assemble((f"wrong rows, no error: {name(line['cell'])}: ", "bold white on red"))
+            notes.append(wrong.append(Text(f"{line['reason']}. {_wrong_rows(line)}")))
     for missing in dict.fromkeys(line["missing"] for line in lines if line["missing"]):
         cells = sum(line["missing"] == missing for line in lines)
         notes.append(Text.assemble((f"not run ({cells} cells): ", "yellow"), missing))
     for (behaviour, cause, why), cells in _grouped(lines, "differs").items():
         notes.append(Text.assemble((f"≠ {behaviour} [{cells}]: ", "cyan"), f"{why}. Cause: {cause}"))
     return notes
+
+
+def _wrong_rows(line: Line) -> str:
+    return "; ".join(
+        f"{step['name']} returned {step['rows']} instead of {step['truth']}"
+        for step in line["steps"]
+        if not step.get("among") and step.get("truth") is not None and sorted(map(str, step.get("rows", []))) != sorted(map(str, step["truth"]))
+    )
 
 
 def _grouped(lines: Sequence[Line], claim: str) -> dict[tuple[str, str, str], str]:
