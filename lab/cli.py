@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,7 +20,7 @@ from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS
 from lab.errors import LabError, UsageError
 from lab.model import Failure, Rows
-from lab.records.record import as_json
+from lab.records.record import as_json, read
 from lab.report import matrix as report
 from lab.report import state
 
@@ -80,26 +81,22 @@ def main() -> None:
 @main.command()
 @_selects
 @click.option("--seed", metavar="GENERATION", help=f"makes the tables  [default: {plan.DEFAULT_SEED}]")
+@click.option("--record", metavar="FILE", type=Path, help="show an earlier run's record instead of running anything")
 @_formats(*FORMATS)
-def matrix(form: str, seed: str | None, **words: str | None) -> None:
+def matrix(form: str, seed: str | None, record: Path | None, **words: str | None) -> None:
     """Run behaviours on engine generations and show what each did."""
     selection = plan.select(words, seed)
-    order = list(GENERATIONS)
+    if record is not None:
+        _show(plan.chosen(read(record), selection), form)
+        return
     with labs.open_run(selection, ERR) as run:
         run.start()
         recorded = run.wait()
         controls = {case.cell: run.control(case) for case in run.cases}
         broken = run.broken
-    lines = [
-        as_json(r.observation, r.verdict, c.behaviour.document) for c, r in zip(run.cases, recorded, strict=True)
-    ]
+    lines = [as_json(r.observation, r.verdict, c.behaviour.document) for c, r in zip(run.cases, recorded, strict=True)]
     lines = [run.recorder.redactor.json(line) for line in lines]
-    if form == "json":
-        print(json.dumps(lines, indent=1, ensure_ascii=False))
-    elif form == "markdown":
-        print(report.markdown(lines, order))
-    else:
-        OUT.print(report.table(lines, order))
+    _show(lines, form)
     for cell, why in controls.items():
         for line in why:
             ERR.print(f"! the control of {cell} did not turn: {line}", style="bold red")
@@ -109,6 +106,16 @@ def matrix(form: str, seed: str | None, **words: str | None) -> None:
     if any(map(report.unexpected, lines)) or any(controls.values()):
         sys.exit(1)
     sys.exit(3 if broken else 0)
+
+
+def _show(lines: list[dict[str, Any]], form: str) -> None:
+    order = list(GENERATIONS)
+    if form == "json":
+        print(json.dumps(lines, indent=1, ensure_ascii=False))
+    elif form == "markdown":
+        print(report.markdown(lines, order))
+    else:
+        OUT.print(report.table(lines, order))
 
 
 @main.command()

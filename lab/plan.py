@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS
@@ -62,12 +63,9 @@ def select(words: Mapping[str, str | None], seed: str | None = None) -> Selectio
             raise UsageError(f"no behaviour of {words['behaviours']!r} has a tag of {words['tags']!r}")
     if seed is not None and seed not in GENERATIONS:
         raise UsageError(_unknown("generations", seed, list(GENERATIONS)))
-    return Selection(
-        tuple(GENERATIONS[n] for n in _named("generations", words.get("generations"), GENERATIONS)),
-        tuple(behaviours),
-        *(_named(k, words.get(k), names)[0] for k, names in _PLACES.items()),
-        seed=GENERATIONS[seed or DEFAULT_SEED],
-    )
+    places = {what: _named(what, words.get(what), names)[0] for what, names in _PLACES.items()}
+    generations = tuple(GENERATIONS[n] for n in _named("generations", words.get("generations"), GENERATIONS))
+    return Selection(generations, tuple(behaviours), seed=GENERATIONS[seed or DEFAULT_SEED], **places)
 
 
 _PLACES = {"runtime": RUNTIMES, "catalog": CATALOGS, "store": STORES}
@@ -92,6 +90,19 @@ def cases(selection: Selection) -> list[Case]:
                 )
                 found.append(Case(cell, behaviour, variant, writer, reader))
     return found
+
+
+def chosen(lines: Iterable[dict[str, Any]], selection: Selection) -> list[dict[str, Any]]:
+    """The cells of a record that a selection covers, in the plan's order; those no longer planned come last."""
+    behaviours = [b.id for b in selection.behaviours]
+    generations = [g.name for g in selection.generations]
+    order = {case.cell: place for place, case in enumerate(cases(selection))}
+    found = [
+        line
+        for line in lines
+        if line["type"] == "cell" and line["cell"]["behaviour"] in behaviours and line["cell"]["reader"] in generations
+    ]
+    return sorted(found, key=lambda line: order.get(Cell(**line["cell"]), len(order)))
 
 
 def control_of(case: Case) -> Cell | None:

@@ -157,13 +157,13 @@ class Run:
         self._tables.get(ORDERS_V2, NAMESPACE)  # first of all: what a failing case is checked against
         firsts: dict[str, Future[_Part]] = {}
         for case in self.cases:
-            namespace = self._namespace(case)
+            namespace = self.namespace(case)
             if namespace + case.writer.name not in firsts:  # one writer's work serves all its readers
                 tables = self._tables.get(case.behaviour.table, namespace, case.variant.properties)
                 work = self._writer_part(case, tables)
                 firsts[namespace + case.writer.name] = self._lane(case.writer).do(work)
         for case in self.cases:
-            first = firsts[self._namespace(case) + case.writer.name]
+            first = firsts[self.namespace(case) + case.writer.name]
             self._lane(case.reader).do(self._finish(case, first))
 
     def wait(self) -> list[Recorded]:
@@ -194,7 +194,7 @@ class Run:
             self._lanes[generation.name] = _Lane(generation.name)
         return self._lanes[generation.name]
 
-    def _namespace(self, case: Case) -> str:
+    def namespace(self, case: Case) -> str:
         """A case's own namespace, of this run: upper case, so that engines that fold names are seen to fold."""
         if case.behaviour.namespace:
             return case.behaviour.namespace
@@ -250,11 +250,9 @@ class Run:
         self.recorder.cell(seen, recorded.verdict, case.behaviour.document)
         return recorded
 
-    def _ask(
-        self, case: Case, who: Generation, steps: Sequence[Step], settings: Mapping[str, str | None]
-    ) -> _Part:
+    def _ask(self, case: Case, who: Generation, steps: Sequence[Step], settings: Mapping[str, str | None]) -> _Part:
         """These steps on this generation until one fails; a plain v2 read then tells if the session is sound."""
-        filling = words(self._namespace(case), case.behaviour.table, case.writer.name, case.reader.name)
+        filling = words(self.namespace(case), case.behaviour.table, case.writer.name, case.reader.name)
         done: list[StepResult] = []
         try:
             with self._engines.using(who) as engine, closing(engine.session(settings)) as session:
@@ -281,7 +279,7 @@ class Run:
         """The lab's own look at the table, through the catalog and without any engine."""
         started = time.monotonic()
         look = LOOKS[step.look or ""]
-        seen = look(catalog(self.lab), self._namespace(case), case.behaviour.table.name)
+        seen = look(catalog(self.lab), self.namespace(case), case.behaviour.table.name)
         return StepResult(step.name, "lab", look.__doc__ or "", time.monotonic() - started, look=seen)
 
 

@@ -11,7 +11,7 @@ import datetime as dt
 import decimal
 import math
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 SAFE_INTEGER = 2**53
@@ -64,7 +64,7 @@ class Nanoseconds:
         return self.text
 
 
-_DECODERS = {
+_DECODERS: Mapping[str, Callable[[Any], Any]] = {
     "int": int,
     "float": float,
     "decimal": decimal.Decimal,

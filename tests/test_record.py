@@ -119,7 +119,9 @@ def test_a_secret_planted_in_a_cause_chain_is_not_written(where: str, tmp_path: 
 
 
 def test_what_is_no_secret_stays() -> None:
-    message = "Cannot read s3://lab/warehouse/x: NoSuchKey; credential vending was requested; key s3.endpoint=http://h:1"
+    message = (
+        "Cannot read s3://lab/warehouse/x: NoSuchKey; credential vending was requested; key s3.endpoint=http://h:1"
+    )
     assert Redactor().text(message) == message
 
 
@@ -131,7 +133,7 @@ def test_a_torn_last_line_is_passed_over_and_a_torn_inner_one_is_told(tmp_path: 
     recorder.path.write_text(whole[:-20])
     assert [line["type"] for line in read(recorder.path)] == ["run"]
     recorder.path.write_text(whole[:30] + "\n" + whole)
-    with pytest.raises(LabError, match="record.jsonl:1"):
+    with pytest.raises(LabError, match=r"record\.jsonl:1"):
         list(read(recorder.path))
 
 

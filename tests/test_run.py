@@ -34,7 +34,7 @@ class Engines:
         self.connected: list[str] = []
         self.wrong: Callable[[str, str], Answer | None] = lambda who, sql: None
 
-    def Engine(self, host: Any, generation: Any, catalog: Any, endpoint: Any) -> Any:  # noqa: N802
+    def Engine(self, host: Any, generation: Any, catalog: Any, endpoint: Any) -> Any:
         self.connected.append(generation.name)
         return SimpleNamespace(
             session=lambda settings={}: SimpleNamespace(

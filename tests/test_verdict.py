@@ -97,6 +97,14 @@ def test_a_row_that_must_be_among_others_is_missed() -> None:
     assert not unexpected(found, mutated(found.observation, step, answer=more))
 
 
+def _other_message(cause: Cause, text: str) -> Cause:
+    return Cause(cause.cls, cause.message.replace(text, ""))
+
+
+def _other_class(cause: Cause, text: str) -> Cause:
+    return Cause("x.Other", cause.message)
+
+
 def test_every_declared_cause_of_a_chain_counts() -> None:
     tried = 0
     for found in CELLS:
@@ -107,7 +115,10 @@ def test_every_declared_cause_of_a_chain_counts() -> None:
         assert isinstance(step.answer, Failure)
         causes = step.answer.causes
         for cls, text in expected.failure.causes:
-            for other in (lambda c, t=text: Cause(c.cls, c.message.replace(t, "")), lambda c: Cause("x.Other", c.message)):
+            for other in (
+                lambda c, t=text: Cause(c.cls, c.message.replace(t, "")),
+                lambda c: Cause("x.Other", c.message),
+            ):
                 changed = tuple(other(c) if c.cls.endswith(cls) and text in c.message else c for c in causes)
                 assert changed != causes
                 seen = mutated(found.observation, step, answer=Failure(changed))
@@ -126,7 +137,10 @@ def test_a_failure_that_turns_into_success_and_back_is_unexpected() -> None:
                 continue
             failed = isinstance(step.answer, Failure)
             other = Rows() if failed else Failure((Cause("x.Y", "boom"),))
-            assert unexpected(found, mutated(found.observation, step, answer=other)), (found.observation.cell, step.name)
+            assert unexpected(found, mutated(found.observation, step, answer=other)), (
+                found.observation.cell,
+                step.name,
+            )
 
 
 def test_not_supported_needs_the_plain_read_in_the_same_session() -> None:

@@ -59,8 +59,8 @@ NTZ_OLD = Behaviour(
         NOT_BEFORE_3_4,
         Expect(
             Outcome.WORKS,
-            "with the flag TypeToSparkType makes the column Spark's timestamp, an instant; in a UTC session it shows the "
-            "stored wall clock",
+            "with the flag TypeToSparkType makes the column Spark's timestamp, an instant; in a UTC session it shows "
+            "the stored wall clock",
             generations="spark-3.2*",
             variants="flag-on",
             facts={"read.types.ORDERED_AT": "timestamp"},

@@ -54,7 +54,9 @@ READ_V2 = Behaviour(
     namespace=NAMESPACE,
     steps=(SHOW_NAMESPACES, read(ORDERS_V2)),
     claims=(Claim("spark-3.2*,spark-3.5*", Outcome.WORKS),),
-    expect=(Expect(Outcome.WORKS, "v2 is read by every library here; Spark 3.2 with its setting for zone-less timestamps"),),
+    expect=(
+        Expect(Outcome.WORKS, "v2 is read by every library here; Spark 3.2 with its setting for zone-less timestamps"),
+    ),
     tags=("v2", "read"),
 )
 

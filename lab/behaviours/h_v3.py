@@ -90,7 +90,7 @@ UPDATE = Behaviour(
         PYICEBERG_NO_V3_WRITE,
         Expect(
             Outcome.ERROR,
-            "without Iceberg's extensions nothing adds the lineage columns to the plan of a copy-on-write UPDATE, while "
+            "without Iceberg's extensions nothing adds the lineage columns to the plan of a copy-on-write UPDATE, but "
             "SparkWriteBuilder writes them: ParquetWithSparkSchemaVisitor finds six fields where the file has eight",
             generations="spark-3.5*",
             variants="no-extensions",
@@ -98,8 +98,8 @@ UPDATE = Behaviour(
         ),
         Expect(
             Outcome.SILENTLY_WRONG,
-            "merge-on-read takes another writer, which misses no column: the UPDATE succeeds, and the updated row gets a "
-            "new _row_id instead of keeping its own, as the specification demands. No error tells",
+            "merge-on-read takes another writer, which misses no column: the UPDATE succeeds, and the updated row gets "
+            "a new _row_id instead of keeping its own, as the specification demands. No error tells",
             generations="spark-3.5*",
             variants="no-extensions-merge-on-read",
             facts={"written.deletes": ["deletion-vector"]},

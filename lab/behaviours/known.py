@@ -12,7 +12,7 @@ UNSUPPORTED_VERSION = Chain(
         ),
         (
             "org.apache.iceberg.shaded.com.fasterxml.jackson.databind.JsonMappingException",
-            'Cannot read unsupported version 3 (through reference chain: org.apache.iceberg.rest.responses.'
+            "Cannot read unsupported version 3 (through reference chain: org.apache.iceberg.rest.responses."
             'LoadTableResponse["metadata"])',
         ),
         ("java.lang.IllegalArgumentException", "Cannot read unsupported version 3"),

@@ -26,7 +26,7 @@ def set_quantity(order_id: int, quantity: int, *, second: bool = False) -> Step:
     """UPDATE of one row. PyIceberg has no UPDATE: it reads the row and overwrites it."""
     return Step(
         "update",
-        f"UPDATE {{table}} SET QUANTITY = {quantity} WHERE ORDER_ID = {order_id}",  # noqa: S608 - our own integers
+        f"UPDATE {{table}} SET QUANTITY = {quantity} WHERE ORDER_ID = {order_id}",
         _on("update", filter=f"ORDER_ID == {order_id}", set={"QUANTITY": quantity}),
         second=second,
     )
@@ -36,7 +36,7 @@ def delete(order_id: int, *, second: bool = False) -> Step:
     """DELETE of one row."""
     return Step(
         "delete",
-        f"DELETE FROM {{table}} WHERE ORDER_ID = {order_id}",  # noqa: S608 - our own integers
+        f"DELETE FROM {{table}} WHERE ORDER_ID = {order_id}",
         _on("delete", filter=f"ORDER_ID == {order_id}"),
         second=second,
     )

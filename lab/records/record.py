@@ -128,7 +128,9 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
         if not isinstance(value, dict) or "type" not in value:
             raise LabError(f"{path}:{number} is not a line of a run record")
         if value.get("schema", SCHEMA_VERSION) > SCHEMA_VERSION:
-            raise LabError(f"{path} has schema {value['schema']}; this lab reads up to {SCHEMA_VERSION}: update the lab")
+            raise LabError(
+                f"{path} has schema {value['schema']}; this lab reads up to {SCHEMA_VERSION}: update the lab"
+            )
         yield value
 
 

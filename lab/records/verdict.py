@@ -126,10 +126,9 @@ def _outcome(seen: Observation, expected: Expect | None) -> Outcome:
     if failure is not None:
         if failure.crash:
             return Outcome.CRASH
-        unsupported = expected is not None and expected.outcome is Outcome.NOT_SUPPORTED
-        declared = unsupported and expected.failure is not None and matches(expected.failure, failure)
+        known = expected.failure if expected and expected.outcome is Outcome.NOT_SUPPORTED else None
         sound = any(s.name == PLAIN_READ and isinstance(s.answer, Rows) and not _wrong(s) for s in seen.steps)
-        return Outcome.NOT_SUPPORTED if declared and sound else Outcome.ERROR
+        return Outcome.NOT_SUPPORTED if known and matches(known, failure) and sound else Outcome.ERROR
     return Outcome.SILENTLY_WRONG if any(_wrong(s) for s in seen.steps) else Outcome.WORKS
 
 

@@ -144,7 +144,9 @@ def _wrong_rows(line: Line) -> str:
     return "; ".join(
         f"{step['name']} returned {step['rows']} instead of {step['truth']}"
         for step in line["steps"]
-        if not step.get("among") and step.get("truth") is not None and sorted(map(str, step.get("rows", []))) != sorted(map(str, step["truth"]))
+        if not step.get("among")
+        and step.get("truth") is not None
+        and sorted(map(str, step.get("rows", []))) != sorted(map(str, step["truth"]))
     )
 
 

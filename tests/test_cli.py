@@ -1,0 +1,106 @@
+"""The command's words, exit codes and errors. Nothing is started."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RECORD = ROOT / "docs" / "record.jsonl"
+
+
+@pytest.fixture
+def command(tmp_path: Path):  # type: ignore[no-untyped-def]
+    """The command as a user types it, in a home of its own. Returns exit code, standard output and error."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "lab", *words],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={
+                **os.environ,
+                "ICEBERG_LAB_STATE": str(tmp_path / "state"),
+                "ICEBERG_LAB_CACHE": str(tmp_path / "cache"),
+            },
+        )
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("matrix", "--generations", "trino-477"), "near: trino-4"),
+        (("matrix", "--behaviours", "H-v3-reed"), "near: H-v3-read"),
+        (("matrix", "--runtime", "container"), "embedded"),
+        (("matrix", "--seed", "duckdb"), "near: duckdb-1.5.5"),
+        (("matrix", "--format", "xml"), "--format"),
+        (("sql", "spark*", "SELECT 1"), "names 5 generations"),
+        (("cache", "--all"), "--all goes with --prune"),
+        (("nonsense",), "No such command"),
+    ],
+)
+def test_wrong_words_exit_2_with_one_line_that_helps(command, words, says) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = command(*words)
+    assert (code, out) == (2, "")
+    assert says in err
+
+
+def test_a_selection_without_any_pair_could_not_run(command) -> None:  # type: ignore[no-untyped-def]
+    code, _, err = command("matrix", "--generations", "trino-483", "--behaviours", "H-ntz-old", "--record", "nowhere")
+    assert code == 3
+    assert "no record at nowhere" in err
+
+
+def test_help_of_every_command_says_what_it_does(command) -> None:  # type: ignore[no-untyped-def]
+    _, out, _ = command("--help")
+    names = [line.split()[0] for line in out.split("Commands:")[1].splitlines() if line.startswith("  ")]
+    assert {"matrix", "up", "status", "down", "sql", "list", "doctor", "cache"} <= set(names)
+    assert "Exit codes" in out
+
+
+def test_declarations_are_listed_for_programs(command) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = command("list", "generations", "--format", "json")
+    assert code == 0
+    assert {"spark-3.5.6+iceberg-1.10.0", "trino-476"} <= {g["name"] for g in json.loads(out)}
+    code, out, _ = command("list", "behaviours", "--format", "json")
+    assert "H-v3-update" in {b["id"] for b in json.loads(out)}
+
+
+def test_a_record_is_shown_again_and_narrowed(command) -> None:  # type: ignore[no-untyped-def]
+    code, out, _ = command("matrix", "--record", str(RECORD), "--format", "json", "--behaviours", "H-v3-update")
+    assert code == 0
+    assert {line["cell"]["behaviour"] for line in json.loads(out)} == {"H-v3-update"}
+    code, out, _ = command("matrix", "--record", str(RECORD))
+    assert "H-v3-update" in out
+    assert "WRONG ROWS" in out
+
+
+def test_no_lab_is_up(command) -> None:  # type: ignore[no-untyped-def]
+    assert command("status") == (0, "no lab is up; start one with: iceberg-lab up\n", "")
+    assert command("status", "--format", "json")[1].strip() == "null"
+    assert command("down")[1] == "no lab is up\n"
+
+
+def test_doctor_shows_settings_without_their_secrets(command, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("PIP_INDEX_URL", "https://me:hunter2secret@mirror.example/simple")
+    code, out, err = command("doctor")
+    assert code == 0
+    assert "mirror.example" in out
+    assert "hunter2secret" not in out + err
+    assert "full JDK 25" in out
+
+
+def test_an_empty_cache_is_shown_and_pruned(command) -> None:  # type: ignore[no-untyped-def]
+    assert command("cache") == (0, "nothing\n", "")
+    assert command("cache", "--prune", "--all")[0] == 0
