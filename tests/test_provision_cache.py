@@ -130,6 +130,23 @@ def test_a_large_archive_goes_once_its_tree_stands_and_is_not_missed(
     assert maker.cache().file(ZIP).exists(), "asked for as a file, it is fetched again"
 
 
+def test_what_another_lab_unpacked_meanwhile_is_not_fetched_ahead(
+    maker: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lab.provision.cache.DOWNLOADS", 1)
+    maker.maven("maven:g:last:1", "g/last/1/last-1.jar", b"last")
+    cache, other = maker.cache(), maker.cache()
+    file = cache.lock.file(ZIP)
+    with other._locked(file):
+        cache.prefetch([ZIP])  # waits for the lock that the other lab holds for its download
+        other._path(file).parent.mkdir(parents=True)
+        other._path(file).write_bytes(archive(MEMBERS))
+        other.tree(ZIP)
+        other._path(file).unlink()
+    cache.file("maven:g:last:1")  # queued behind it
+    assert list(maker.registry.asked) == ["/maven/g/last/1/last-1.jar"]
+
+
 # ---------------------------------------------------------------- sets
 def test_a_closure_comes_in_lock_order(maker: Maker) -> None:
     members = [f"maven:g:{name}:1" for name in ("z", "a", "m")]
