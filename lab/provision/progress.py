@@ -9,6 +9,7 @@ from typing import IO, Protocol
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.progress import Progress as Columns
+from rich.table import Column
 
 
 class Progress(Protocol):
@@ -58,7 +59,8 @@ class Bars:
 
     def __init__(self, console: Console) -> None:
         self._columns = Columns(
-            TextColumn("{task.description}"),
+            # A wheel's name is long, and its beginning tells enough.
+            TextColumn("{task.description}", table_column=Column(max_width=36, no_wrap=True, overflow="ellipsis")),
             BarColumn(),
             DownloadColumn(),
             TransferSpeedColumn(),

@@ -12,7 +12,7 @@ import requests
 from jgo.maven import MavenContext
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 from requests.adapters import HTTPAdapter
-from requests.auth import AuthBase, _basic_auth_str
+from requests.auth import AuthBase, HTTPBasicAuth
 from requests.utils import get_environ_proxies, get_netrc_auth, select_proxy
 from urllib3 import Retry
 
@@ -60,9 +60,7 @@ class _Known(AuthBase):
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         url = request.url or ""
         credentials = self._settings.credentials.get(urlsplit(url).netloc) or get_netrc_auth(url)
-        if credentials:
-            request.headers["Authorization"] = _basic_auth_str(*credentials)
-        return request
+        return HTTPBasicAuth(*credentials)(request) if credentials else request
 
 
 class Sources:
