@@ -1,0 +1,232 @@
+"""Trino of any version: its server in a JVM of the lab's, spoken to by Trino's own client.
+
+Settings are of two sorts. Those of the catalog (`iceberg.…`, `fs.…`, `s3.…`) are shared by all sessions of a server and
+can't vary; any other one is a session property (`lab.compression_codec`, `join_distribution_type`).
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import requests
+from trino.client import ClientSession, TrinoQuery, TrinoRequest
+from trino.exceptions import Error, TrinoQueryError
+
+from lab.engines import jvm, trino_rows
+from lab.errors import LabError
+from lab.model import Answer, Cause, Column, Failure, Generation, Rows, Statement
+from lab.runtime.jvm import py4j_jar
+
+if TYPE_CHECKING:
+    from lab.catalogs import CatalogEndpoint
+    from lab.provision import Cache
+    from lab.runtime.host import Host
+    from lab.runtime.process import Process
+
+logging.getLogger("trino").setLevel(logging.WARNING)  # it tells of each attempt to connect
+
+LOOPBACK = "127.0.0.1"
+SETTINGS = {
+    "iceberg.catalog.type": "rest",
+    "iceberg.rest-catalog.vended-credentials-enabled": "true",
+    "iceberg.rest-catalog.case-insensitive-name-matching": "true",  # Trino folds names; the lab's are in upper case
+    "iceberg.security": "ALLOW_ALL",
+    "s3.path-style-access": "true",
+}
+_OF_THE_CATALOG = ("iceberg.", "fs.", "s3.")
+_SERVER = {
+    # Made by a statement, a catalog has its workers at once; one of a file waits for a poll every five seconds.
+    "catalog.management": "dynamic",
+    "catalog.store": "memory",
+    "coordinator": "true",
+    "node-scheduler.include-coordinator": "true",
+    "node.environment": "lab",
+    "node.bind-ip": LOOPBACK,
+    "node.internal-address": LOOPBACK,
+    "web-ui.enabled": "false",
+    "http-server.log.enabled": "false",
+}
+JVM_OPTIONS = (
+    "-Xmx1500m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",  # a run is over before the second compiler pays
+    "--add-modules=jdk.incubator.vector",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+    "-Djol.skipDynamicAttach=true",  # measuring objects exactly costs two seconds at the start
+    "-Djol.skipHotspotSAAttach=true",
+)
+_TRAINING = (
+    "CREATE SCHEMA lab.{namespace}",
+    "CREATE TABLE lab.{namespace}.t (id integer, v varchar, d decimal(10,2), at timestamp(6))",
+    "INSERT INTO lab.{namespace}.t VALUES (1, 'a', 1.50, timestamp '2026-07-01 09:00:00'), (2, 'b', 2, null)",
+    "SELECT * FROM lab.{namespace}.t ORDER BY id",
+    "UPDATE lab.{namespace}.t SET v = 'c' WHERE id = 2",
+    "DELETE FROM lab.{namespace}.t WHERE id = 1",
+    "SELECT v, count(*) FROM lab.{namespace}.t GROUP BY v",
+    "SHOW SCHEMAS IN lab",
+    "SELECT nothing FROM lab.{namespace}.nowhere",  # failing loads classes as well
+    "DROP TABLE lab.{namespace}.t",
+    "DROP SCHEMA lab.{namespace}",
+)
+
+
+def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tuple[Process, dict[str, Any]]:
+    """Starts the server and runs a first query. Raises LabError with the reason."""
+    server, plugin = generation.artefacts
+    classpath = [*_jars(host.cache, server), py4j_jar()]
+    port = 0
+
+    def prepare(gateway: Any) -> Session:
+        nonlocal port
+        port = host.port()
+        config = _configure(host, generation, port, _jars(host.cache, plugin))
+        gateway.jvm.System.setProperty("config", str(config))
+        gateway.jvm.io.trino.server.Server().start(generation.versions["trino"])
+        session = Session(port, {}, {})
+        for statement in (_create_catalog(generation, catalog), "SHOW SCHEMAS IN lab"):
+            if isinstance(answer := session.execute(statement), Failure):
+                raise LabError(f"{generation.name} has no catalog: {answer.causes[-1].message}")
+        return session
+
+    def train(gateway: Any) -> None:
+        session = prepare(gateway)
+        namespace = f"training_{uuid.uuid4().hex[:8]}"
+        for statement in _TRAINING:
+            session.execute(statement.format(namespace=namespace))
+
+    process, _ = jvm.start(host, generation, classpath, JVM_OPTIONS, prepare, train)
+    return process, {"port": port}
+
+
+def _jars(cache: Cache, artefact: str) -> list[Path]:
+    """A server's or a plugin's jars: a locked list of Maven's, or those of a published archive."""
+    if artefact.startswith("maven-closure:"):
+        return cache.closure(artefact)
+    return sorted(cache.tree(artefact, "*.jar").rglob("*.jar"))
+
+
+def _create_catalog(generation: Generation, catalog: CatalogEndpoint) -> str:
+    properties = settings(generation) | {
+        "iceberg.rest-catalog.uri": catalog.uri,
+        "iceberg.rest-catalog.warehouse": catalog.warehouse,
+        "s3.endpoint": catalog.s3_endpoint,
+        "s3.region": catalog.region,
+    }
+    pairs = ", ".join(f"\"{key}\" = '{value}'" for key, value in properties.items())
+    return f"CREATE CATALOG lab USING iceberg WITH ({pairs})"
+
+
+def _configure(host: Host, generation: Generation, port: int, plugin: list[Path]) -> Path:
+    """Writes what the server reads into a folder of the run's; returns its main file."""
+    folder = host.data(generation.name)
+    iceberg = folder / "plugin" / "iceberg"
+    iceberg.mkdir(parents=True, exist_ok=True)
+    for jar in plugin:
+        (iceberg / jar.name).unlink(missing_ok=True)
+        (iceberg / jar.name).symlink_to(jar)
+    # From Maven the plugin's jars come without the file that names its class.
+    with zipfile.ZipFile(iceberg / "services.jar", "w") as services:
+        services.writestr("META-INF/services/io.trino.spi.Plugin", "io.trino.plugin.iceberg.IcebergPlugin\n")
+    _write(folder / "log.properties", {"": "WARN"})
+    return _write(
+        folder / "config.properties",
+        _SERVER
+        | {
+            "node.id": generation.name,
+            "http-server.http.port": str(port),
+            "discovery.uri": f"http://{LOOPBACK}:{port}",
+            "plugin.dir": str(folder / "plugin"),
+            "log.levels-file": str(folder / "log.properties"),
+        },
+    )
+
+
+def _write(file: Path, properties: Mapping[str, str]) -> Path:
+    file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return file
+
+
+def settings(generation: Generation) -> dict[str, str]:
+    """What the catalog of this generation has set by itself."""
+    return {**SETTINGS, **generation.settings}
+
+
+class Engine:
+    """A client of a launched server. Its sessions may be used from any thread."""
+
+    def __init__(
+        self, host: Host, generation: Generation, catalog: CatalogEndpoint, endpoint: Mapping[str, Any]
+    ) -> None:
+        self._generation = generation
+        self._port = int(endpoint["port"])
+
+    def session(self, settings: Mapping[str, str | None] = {}) -> Session:
+        """A fresh session. Raises LabError for a setting that holds for a whole server."""
+        own = self.settings()
+        changes = {key: value for key, value in settings.items() if own.get(key) != value}
+        if fixed := [key for key in changes if key.startswith(_OF_THE_CATALOG)]:
+            raise LabError(f"{', '.join(fixed)} holds for a whole Trino; declare it in a generation of its own")
+        properties = {key: value for key, value in changes.items() if value is not None}
+        return Session(self._port, properties, own | properties)
+
+    def versions(self) -> dict[str, str]:
+        """Version of Trino, as it tells itself; that of Iceberg inside it, as declared: Trino can't be asked."""
+        answer = Session(self._port, {}, {}).execute("SELECT version()")
+        if isinstance(answer, Failure):
+            raise LabError(f"{self._generation.name} does not answer: {answer.causes[0].message}; start it again")
+        return {**self._generation.versions, "trino": answer.rows[0][0]}
+
+    def settings(self) -> dict[str, str]:
+        return settings(self._generation)
+
+    def close(self) -> None:
+        """Nothing to close: each statement is a request of its own."""
+
+
+class Session:
+    """One client session: its properties, in the zone UTC."""
+
+    def __init__(self, port: int, properties: Mapping[str, str], settings: dict[str, str]) -> None:
+        self.settings = settings
+        self._request = TrinoRequest(
+            host=LOOPBACK,
+            port=port,
+            client_session=ClientSession(
+                user="lab", catalog="lab", source="iceberg-lab", timezone="UTC", properties=dict(properties)
+            ),
+        )
+
+    def execute(self, statement: Statement) -> Answer:
+        """Rows, or the failure: first Trino's error name and message, then the Java cause chain it came of."""
+        if not isinstance(statement, str):
+            raise LabError(f"Trino understands SQL, not the call {statement.op}; give the step its SQL")
+        query = TrinoQuery(self._request, statement, legacy_primitive_types=True)
+        try:
+            data = list(query.execute())
+        except TrinoQueryError as error:
+            return Failure(causes(error))
+        except (Error, requests.RequestException) as error:
+            kind = type(error)
+            return Failure((Cause(f"{kind.__module__}.{kind.__qualname__}", str(error)),), crash=True)
+        described = query.columns or []
+        columns = tuple(Column(column["name"], column["type"]) for column in described)
+        return Rows(columns, trino_rows.rows(data, [column["typeSignature"] for column in described]))
+
+    def close(self) -> None:
+        """Nothing to close: a session is what each request says of itself."""
+
+
+def causes(error: TrinoQueryError) -> tuple[Cause, ...]:
+    """`ICEBERG_BAD_DATA` with the message a user sees, then each Java exception with its class and message."""
+    chain = [Cause(error.error_name or "", error.message)]
+    link = error.failure_info
+    while link is not None:
+        chain.append(Cause(link["type"], link.get("message") or ""))
+        link = link.get("cause")
+    return tuple(chain)
