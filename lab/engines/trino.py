@@ -79,13 +79,13 @@ _TRAINING = (
 def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tuple[Process, dict[str, Any]]:
     """Starts the server and runs a first query. Raises LabError with the reason."""
     server, plugin = generation.artefacts
-    classpath = [*_jars(host.cache, server), py4j_jar()]
+    classpath = [*_jars(host.cache, server, "lib/*"), py4j_jar()]
     port = 0
 
     def prepare(gateway: Any) -> Session:
         nonlocal port
         port = host.port()
-        config = _configure(host, generation, port, _jars(host.cache, plugin))
+        config = _configure(host, generation, port, _jars(host.cache, plugin, "*.jar"))
         gateway.jvm.System.setProperty("config", str(config))
         gateway.jvm.io.trino.server.Server().start(generation.versions["trino"])
         session = Session(port, {}, {})
@@ -104,11 +104,11 @@ def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tupl
     return process, {"port": port}
 
 
-def _jars(cache: Cache, artefact: str) -> list[Path]:
-    """A server's or a plugin's jars: a locked list of Maven's, or those of a published archive."""
+def _jars(cache: Cache, artefact: str, pattern: str) -> list[Path]:
+    """A server's or a plugin's jars: a locked list of Maven's, or those of a published archive that match."""
     if artefact.startswith("maven-closure:"):
         return cache.closure(artefact)
-    return sorted(cache.tree(artefact, "*.jar").rglob("*.jar"))
+    return sorted(cache.tree(artefact, pattern).glob(pattern))
 
 
 def _create_catalog(generation: Generation, catalog: CatalogEndpoint) -> str:
