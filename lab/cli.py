@@ -75,7 +75,12 @@ def main() -> None:
     iceberg-lab matrix --generations 'duckdb*,trino*'   some engines only
     iceberg-lab sql spark-3.5.6+iceberg-1.10.0 "SELECT * FROM lab.ANALYTICS.ORDERS_V2"
     """
-    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+    signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(*_: object) -> None:
+    """A polite kill ends a run like Ctrl-C: what it started is stopped at once."""
+    raise KeyboardInterrupt
 
 
 @main.command()

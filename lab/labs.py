@@ -163,7 +163,9 @@ def cache(*, prune: bool, everything: bool, verify: bool) -> list[dict[str, str]
     """What lies in the cache, after pruning or verifying it if asked to."""
     held = Cache()
     if prune:
-        held.prune(set() if everything else set(_all_artefacts()))
+        if status():
+            raise LabError("a lab is up and uses the cache; end it first with: iceberg-lab down")
+        held.prune(set() if everything else set(held.lock.names))
     damaged = held.verify() if verify else []
     rows = [(path, "damaged, removed", "") for path in damaged]
     for usage in held.usage():
