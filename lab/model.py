@@ -209,11 +209,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Variant:
-    """A behaviour under given settings. A setting of None takes one of the generation's own settings away."""
+    """A behaviour under given settings. A setting of None takes one of the generation's own settings away.
+
+    `settings` are those of the writer's session, `second_settings` those of the second engine's.
+    """
 
     name: str = "default"
     generations: str = "*"
     settings: Mapping[str, str | None] = field(default_factory=dict)
+    second_settings: Mapping[str, str | None] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)  # of the table
     steps: tuple[Step, ...] | None = None  # instead of the behaviour's
     pairs: tuple[tuple[str, str], ...] | None = None  # instead of the behaviour's

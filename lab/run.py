@@ -233,7 +233,7 @@ class Run:
         parts = [first]
         second = [s for s in case.steps if s.second]
         if second and not first.stopped:
-            parts.append(self._ask(case, case.reader, second, {}))
+            parts.append(self._ask(case, case.reader, second, case.variant.second_settings))
         steps = [step for part in parts for step in part.steps]
         if not any(part.stopped for part in parts):
             steps += [self._look(case, step) for step in case.steps if step.look is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lab.behaviours.known import NO_VECTORIZED_DELTA_LENGTH
 from lab.behaviours.orders_steps import (
     CABLE,
     HDD,
@@ -15,7 +16,7 @@ from lab.behaviours.orders_steps import (
     read,
     set_quantity,
 )
-from lab.model import Behaviour, Call, Claim, Expect, Outcome, Step, Variant
+from lab.model import Behaviour, Call, Chain, Claim, Control, Expect, Outcome, Step, Variant
 from lab.tables.orders import NAMESPACE, ORDERS_V2
 
 SEEDS = ORDERS_V2.rows
@@ -79,9 +80,39 @@ DML_V2_NEW = Behaviour(
     document="INSERT, UPDATE, DELETE succeed on Spark 3.5; every engine's rows are seen by every other at once",
     table=ORDERS_V2,
     steps=(*CHANGES, read(ORDERS_V2, *CHANGED, second=True)),
+    variants=(
+        Variant(),
+        Variant(
+            "no-vectorization",
+            second_settings={"spark.sql.iceberg.vectorization.enabled": "false"},
+            pairs=(("trino-483", "spark-*"),),
+        ),
+    ),
     pairs=(("*", "*"),),
     claims=(Claim("spark-3.2*,spark-3.5*", Outcome.WORKS),),
-    expect=(Expect(Outcome.WORKS, "v2 data files and position deletes are read by every generation"),),
+    expect=(
+        Expect(
+            Outcome.ERROR,
+            "Trino 483 writes strings as DELTA_LENGTH_BYTE_ARRAY, which Iceberg's vectorized reader "
+            "(VectorizedPageIterator) has since 1.11 only; the document's engines wrote none",
+            writers="trino-483",
+            generations="spark-3.2*,spark-3.5*,spark-4.0*",
+            variants="default",
+            failure=NO_VECTORIZED_DELTA_LENGTH,
+            cause="spark.sql.iceberg.vectorization.enabled=true, the default",
+            control=Control(variant="no-vectorization"),
+        ),
+        Expect(
+            Outcome.ERROR,
+            "Trino 483 writes the paths in position delete files as DELTA_LENGTH_BYTE_ARRAY; PyIceberg asks for them "
+            "as a dictionary (pyiceberg.io.pyarrow._read_deletes), which PyArrow has not for this encoding. Without "
+            "position deletes PyIceberg reads what Trino 483 writes",
+            writers="trino-483",
+            generations="pyiceberg-0.12*",
+            failure=Chain((("OSError", "DecodeArrow of DictAccumulator for DeltaLengthByteArrayDecoder"),), whole=True),
+        ),
+        Expect(Outcome.WORKS, "v2 data files and position deletes are read by every other generation"),
+    ),
     tags=("v2", "write", "pairs"),
 )
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lab.behaviours.known import PYICEBERG_NO_V3_WRITE, SPARK_3_2_NO_V3, UNSUPPORTED_VERSION
+from lab.behaviours.known import (
+    PYICEBERG_NO_V3_WRITE,
+    SPARK_3_2_NO_V3,
+    TRINO_476_NO_V3_DELETES,
+    UNSUPPORTED_VERSION,
+)
 from lab.behaviours.orders_steps import DESK_MAT, WRITTEN, delete, insert, lineage, read, set_quantity
 from lab.model import Behaviour, Chain, Claim, Control, Expect, Outcome, Variant
 from lab.tables.orders import ORDERS_V3, order
@@ -24,7 +29,7 @@ EXTENSIONS = "spark.sql.extensions"
 NO_EXTENSIONS = {EXTENSIONS: None}
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
 READS_V3 = Expect(Outcome.WORKS, "v3 without deletes is read by Iceberg libraries from 1.9 on, DuckDB and PyIceberg")
-WRITES_V3 = Expect(Outcome.WORKS, "v3 is written by Iceberg libraries from 1.10 on and by DuckDB")
+WRITES_V3 = Expect(Outcome.WORKS, "v3 is written by Iceberg libraries from 1.9 on and by DuckDB")
 
 PARSE_ERROR = Behaviour(
     id="H-v3-parse-error",
@@ -88,6 +93,7 @@ UPDATE = Behaviour(
     expect=(
         SPARK_3_2_NO_V3,
         PYICEBERG_NO_V3_WRITE,
+        TRINO_476_NO_V3_DELETES,
         Expect(
             Outcome.ERROR,
             "without Iceberg's extensions nothing adds the lineage columns to the plan of a copy-on-write UPDATE, but "
@@ -146,6 +152,7 @@ DELETE = Behaviour(
     expect=(
         SPARK_3_2_NO_V3,
         PYICEBERG_NO_V3_WRITE,
+        TRINO_476_NO_V3_DELETES,
         Expect(
             Outcome.WORKS,
             "the condition covers a whole file, as the document's did: the file is dropped from the table, no delete "
@@ -196,6 +203,6 @@ SPARK4 = Behaviour(
         read(ORDERS_V3, DESK_UPDATED, DESK_MAT, name="read-back"),
     ),
     claims=(Claim("spark-4*", Outcome.WORKS),),
-    expect=(SPARK_3_2_NO_V3, PYICEBERG_NO_V3_WRITE, WRITES_V3),
+    expect=(SPARK_3_2_NO_V3, PYICEBERG_NO_V3_WRITE, TRINO_476_NO_V3_DELETES, WRITES_V3),
     tags=("v3", "write"),
 )

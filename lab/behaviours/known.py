@@ -32,3 +32,25 @@ PYICEBERG_NO_V3_WRITE = Expect(
     generations="pyiceberg-0.12*",
     failure=Chain((("ValueError", "Cannot write manifest for table version: 3"),), whole=True),
 )
+NO_VECTORIZED_DELTA_LENGTH = Chain(
+    (
+        ("org.apache.spark.SparkException", "Job aborted due to stage failure: "),
+        (
+            "java.lang.UnsupportedOperationException",
+            "with encoding DELTA_LENGTH_BYTE_ARRAY. Disable vectorized reads to read this table/file",
+        ),
+    )
+)
+TRINO_476_NO_V3_DELETES = Expect(
+    Outcome.NOT_SUPPORTED,
+    "Trino 476 inserts into v3, but its UPDATE and DELETE write v2 position delete files, which Iceberg 1.9's own "
+    "commit check refuses for v3 (MergingSnapshotProducer.validateNewDeleteFile)",
+    generations="trino-476",
+    failure=Chain(
+        (
+            ("GENERIC_INTERNAL_ERROR", "Must use DVs for position deletes in V3: s3://"),
+            ("java.lang.IllegalArgumentException", "Must use DVs for position deletes in V3: s3://"),
+        ),
+        whole=True,
+    ),
+)

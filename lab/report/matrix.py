@@ -135,8 +135,8 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
     for missing in dict.fromkeys(line["missing"] for line in lines if line["missing"]):
         cells = sum(line["missing"] == missing for line in lines)
         notes.append(Text.assemble((f"not run ({cells} cells): ", "yellow"), missing))
-    for (behaviour, cause, why), cells in _grouped(lines, "differs").items():
-        notes.append(Text.assemble((f"≠ {behaviour} [{cells}]: ", "cyan"), f"{why}. Cause: {cause}"))
+    for (what, why, cause), who in _differing(lines).items():
+        notes.append(Text.assemble((f"≠ {what} [{', '.join(who)}]: ", "cyan"), f"{why}. Cause: {cause}"))
     return notes
 
 
@@ -150,14 +150,15 @@ def _wrong_rows(line: Line) -> str:
     )
 
 
-def _grouped(lines: Sequence[Line], claim: str) -> dict[tuple[str, str, str], str]:
+def _differing(lines: Sequence[Line]) -> dict[tuple[str, str, str], list[str]]:
+    """(behaviour with variant, how it differs from the claim, cause) → the cells' engines."""
     grouped: dict[tuple[str, str, str], list[str]] = {}
     for line in lines:
-        if line["claim"] == claim and not unexpected(line):
-            variant = "" if line["cell"]["variant"] == "default" else f"/{line['cell']['variant']}"
-            key = (line["cell"]["behaviour"] + variant, line["cause"], "; ".join(line["claim_differences"]))
-            grouped.setdefault(key, []).append(line["cell"]["reader"])
-    return {key: ", ".join(dict.fromkeys(readers)) for key, readers in grouped.items()}
+        if line["claim"] == "differs" and not unexpected(line):
+            what, _, who = name(line["cell"]).rstrip("]").partition(" [")
+            why = "; ".join(difference.partition("; seen: ")[0] for difference in line["claim_differences"])
+            grouped.setdefault((what, why, line["cause"]), []).append(who)
+    return grouped
 
 
 def _word(line: Line) -> str:
