@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from lab.runtime.process import Process
 
 _log = logging.getLogger(__name__)
-# It prints a stack trace of its own for each lost connection, which is an answer here.
+# py4j prints a stack trace for each lost connection, some by the root logger; here that is an answer.
 logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
 
 # Without vended credentials the SDK fails at once instead of asking a cloud machine's metadata service.
 ENVIRONMENT = {"AWS_EC2_METADATA_DISABLED": "true"}
@@ -89,4 +90,4 @@ def describe(error: Exception) -> str:
     if not isinstance(error, Py4JJavaError):
         return f"{type(error).__name__}: {error}"
     chain = causes(error.java_exception)
-    return " <- ".join(f"{link.cls}: {link.message.strip()}".splitlines()[0] for link in chain)
+    return " <- ".join(": ".join((link.cls, *link.message.strip().splitlines()[:1])) for link in chain)
