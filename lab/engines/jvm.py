@@ -59,9 +59,11 @@ def start(
     try:
         with closing(connect(endpoint)) as gateway:
             prepare(gateway)
-    except Py4JError as error:
+    except BaseException as error:
         host.end(process)
-        raise StartFailed(name, describe(error), process.log) from None
+        if isinstance(error, Py4JError):
+            raise StartFailed(name, describe(error), process.log) from None
+        raise
     return process, endpoint
 
 
