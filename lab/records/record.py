@@ -160,7 +160,6 @@ def machine() -> dict[str, Any]:
     """What a reader needs to compare timings: system, architecture, cores, Python. Nothing that names a person."""
     return {
         "system": platform.system(),
-        "release": platform.release(),
         "arch": platform.machine(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),

@@ -118,10 +118,17 @@ def name(cell: Mapping[str, Any]) -> str:
 
 def failure(line: Line) -> str:
     """The cause chain of a cell's failing step, outermost first, in one line; empty where nothing failed."""
-    for step in line["steps"]:
-        if "failure" in step:
-            return " ← ".join(f"{c['class']}: {_short(c['message'])}" for c in step["failure"])
-    return ""
+    return " ← ".join(_causes(line))
+
+
+def root_cause(line: Line) -> str:
+    """The innermost cause of a cell's failing step; empty where nothing failed."""
+    return _causes(line)[-1] if _causes(line) else ""
+
+
+def _causes(line: Line) -> list[str]:
+    chains = (step["failure"] for step in line["steps"] if "failure" in step)
+    return [f"{c['class']}: {_short(c['message'])}" for c in next(chains, [])]
 
 
 def _notes(lines: Sequence[Line]) -> list[Text]:
@@ -135,6 +142,10 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
     for missing in dict.fromkeys(line["missing"] for line in lines if line["missing"]):
         cells = sum(line["missing"] == missing for line in lines)
         notes.append(Text.assemble((f"not run ({cells} cells): ", "yellow"), missing))
+    for (outcome, reason), failed in _failing(lines).items():
+        who = ", ".join(dict.fromkeys(line["cell"]["reader"] for line in failed))
+        head = f"{_OUTCOMES[outcome][0]} ({len(failed)} cells, {who}): "
+        notes.append(Text.assemble((head, _OUTCOMES[outcome][1]), f"{root_cause(failed[0])}. {reason}"))
     for (what, why, cause), who in _differing(lines).items():
         notes.append(Text.assemble((f"≠ {what} [{', '.join(who)}]: ", "cyan"), f"{why}. Cause: {cause}"))
     return notes
@@ -148,6 +159,15 @@ def _wrong_rows(line: Line) -> str:
         and step.get("truth") is not None
         and sorted(map(str, step.get("rows", []))) != sorted(map(str, step["truth"]))
     )
+
+
+def _failing(lines: Sequence[Line]) -> dict[tuple[str, str], list[Line]]:
+    """Expected failures by outcome and the reason that is declared for them."""
+    grouped: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        if failure(line) and not unexpected(line):
+            grouped.setdefault((line["outcome"], line["reason"]), []).append(line)
+    return grouped
 
 
 def _differing(lines: Sequence[Line]) -> dict[tuple[str, str, str], list[str]]:
