@@ -175,6 +175,22 @@ class Control:
 
 
 @dataclass(frozen=True)
+class Trap:
+    """A failure that users meet, whichever behaviour shows it: one page of `docs/traps`.
+
+    What a page says beyond this comes from who names the trap: reasons from the expectations, cures from the
+    variants, sources from the behaviours, messages and versions from the record.
+    """
+
+    id: str  # the page's name, for ever
+    title: str  # in the words of who meets it
+    symptom: str  # regular expression found in the recorded messages of this trap and of no other; "": no error tells
+    code: str | Mapping[str, str]  # where it happens: `package.Class.method`, per globs of generations if they differ
+    remedy: str = ""  # a cure that no variant can show, e.g. what to change in the other engine
+    also: tuple[str, ...] = ()  # the same failure in others' words, so that a search for those finds the page too
+
+
+@dataclass(frozen=True)
 class Expect:
     """What we assert today for the cells that match, and why. The first entry that matches a cell holds.
 
@@ -192,6 +208,7 @@ class Expect:
     failure: Chain | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     rows: Mapping[str, Truth] = field(default_factory=dict)
+    trap: Trap | None = None  # which page explains it, where the outcome is a failure
     cause: str | None = None
     control: Control | None = None
 
@@ -205,6 +222,32 @@ class Claim:
     variants: str = "*"
     failure: Chain | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Where(StrEnum):
+    """Who is told a cure, hence its syntax (`lab/report/cures.py`)."""
+
+    SPARK_SESSION = "spark-session"  # Spark, at any time
+    SPARK_START = "spark-start"  # Spark, before its session starts: what it calls static
+    SPARK_CATALOG = "spark-catalog"  # a property of Spark's catalog: `spark.sql.catalog.lab.` and the key
+    TRINO_SESSION = "trino-session"  # a session property of Trino's catalog
+    TRINO_CATALOG = "trino-catalog"  # Trino's catalog file
+    DUCKDB_SESSION = "duckdb-session"
+    DUCKDB_ATTACH = "duckdb-attach"  # an option of DuckDB's ATTACH
+    PYICEBERG_CATALOG = "pyiceberg-catalog"
+    TABLE = "table"  # a property of the Iceberg table
+    ELSEWHERE = "elsewhere"  # no setting: `text` says what to do
+
+
+@dataclass(frozen=True)
+class Cure:
+    """What makes the failing cells of a behaviour work in the variant that carries this, and what it costs."""
+
+    where: Where
+    cost: str  # what a user gives up for it; "nothing known" is an answer
+    settings: Mapping[str, str] = field(default_factory=dict)  # else those of the variant
+    text: str = ""  # what is no setting: a policy, another statement, as a user would paste it
+    variants: str = "*"  # the failing variants that it cures, comma-separated globs
 
 
 @dataclass(frozen=True)
@@ -221,6 +264,14 @@ class Variant:
     properties: Mapping[str, str] = field(default_factory=dict)  # of the table
     steps: tuple[Step, ...] | None = None  # instead of the behaviour's
     pairs: tuple[tuple[str, str], ...] | None = None  # instead of the behaviour's
+    cure: Cure | None = None  # of the behaviour's failing variants: this one shows that it helps
+
+    def cured_by(self) -> Mapping[str, str]:
+        """The settings that make this variant's cure; empty without a cure, or where it is no setting."""
+        if self.cure is None:
+            return {}
+        own = {**self.properties, **self.settings, **self.second_settings}
+        return self.cure.settings or {key: value for key, value in own.items() if value is not None}
 
 
 SAME = "="  # in a pair: the reader is the writer
