@@ -137,6 +137,7 @@ class Step:
     among: bool = False
     look: str | None = None
     second: bool = False  # done by the reader (the second engine of a pair) instead of the writer
+    always: bool = False  # of a look: taken after a failure too, to see what the failure left
 
     def statement(self, kind: str) -> Statement | None:
         """What this step says to an engine of this kind; None where it has no words for it."""
@@ -254,6 +255,7 @@ class Cure:
 class Variant:
     """A behaviour under given settings. A setting of None takes one of the generation's own settings away.
 
+    Variants of one name for different generations (comma-separated globs) make one row of the matrix.
     `settings` are those of the writer's session, `second_settings` those of the second engine's.
     """
 

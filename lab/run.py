@@ -28,7 +28,8 @@ from lab.provision import NotProvided
 from lab.records.record import Recorded, Recorder
 from lab.records.verdict import judge, turned
 from lab.runtime.host import Host
-from lab.tables.look import LOOKS
+from lab.stores import StoreEndpoint
+from lab.tables.look import looks
 from lab.tables.orders import NAMESPACE, ORDERS_V2, ORDERS_V3
 from lab.tables.rest import RestCatalog, RestError
 
@@ -41,6 +42,7 @@ class Lab(Protocol):
 
     host: Host
 
+    def store(self) -> StoreEndpoint: ...
     def catalog(self) -> CatalogEndpoint: ...
     def using(self, generation: Generation) -> AbstractContextManager[dict[str, Any]]: ...
     def stop(self) -> None: ...
@@ -235,8 +237,10 @@ class Run:
         if second and not first.stopped:
             parts.append(self._ask(case, case.reader, second, case.variant.second_settings))
         steps = [step for part in parts for step in part.steps]
-        if not any(part.stopped for part in parts):
-            steps += [self._look(case, step) for step in case.steps if step.look is not None]
+        stopped = any(part.stopped for part in parts)
+        if not any(part.missing for part in parts):
+            looks = (step for step in case.steps if step.look is not None and (step.always or not stopped))
+            steps += [self._look(case, step) for step in looks]
         seen = Observation(
             cell=case.cell,
             steps=tuple(steps),
@@ -278,7 +282,7 @@ class Run:
     def _look(self, case: Case, step: Step) -> StepResult:
         """The lab's own look at the table, through the catalog and without any engine."""
         started = time.monotonic()
-        look = LOOKS[step.look or ""]
+        look = looks(self.lab.store)[step.look or ""]
         seen = look(catalog(self.lab), self.namespace(case), case.behaviour.table.name)
         return StepResult(step.name, "lab", look.__doc__ or "", time.monotonic() - started, look=seen)
 

@@ -19,7 +19,7 @@ import uvicorn
 
 from lab.catalogs import proxy, vending
 from lab.catalogs.proxy import Forward, Proxy, Request, Response
-from lab.catalogs.vending import Credentials, session_policy
+from lab.catalogs.vending import Credentials, Terms, session_policy
 from lab.stores import StoreEndpoint
 
 STORE = StoreEndpoint("http://127.0.0.1:1", "us-east-1", "lab", "admin-key", "admin-secret")
@@ -80,14 +80,16 @@ class Sts:
 
     def __init__(self) -> None:
         self.policies: list[dict[str, Any]] = []
+        self.terms: list[Terms] = []
         self.broken = False
         self.lifetime = 3600.0
 
-    def __call__(self, policy: str) -> Credentials:
+    def __call__(self, terms: Terms) -> Credentials:
         time.sleep(0.05)
         if self.broken:
             raise ValueError("STS is down")
-        self.policies.append(json.loads(policy))
+        self.terms.append(terms)
+        self.policies.append(json.loads(session_policy(terms.location, terms.deny)))
         n = len(self.policies)
         return Credentials(f"key{n}", f"secret{n}", f"token{n}", int((time.time() + self.lifetime) * 1000))
 
@@ -315,5 +317,5 @@ def test_the_access_record_has_what_happened_and_no_secret(gateway: Gateway) -> 
     assert (second["status"], second.get("vended")) == (404, None)
     for secret in ("planted", "secret1", "token1", "admin-secret"):
         assert secret not in gateway.record.getvalue()
-    assert "secret1" not in repr(gateway.sts(json.dumps({})))
+    assert "secret1" not in repr(gateway.sts(Terms(LOCATION)))
     assert "admin-secret" not in repr(STORE)

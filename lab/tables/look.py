@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
+from lab.catalogs.vending import session_name
+from lab.stores import StoreEndpoint, access, seaweedfs
+from lab.stores.access import Access
 from lab.tables.rest import RestCatalog
+from lab.tables.xray import Store, referenced, xray
 from lab.tables.xray import history as snapshots
-from lab.tables.xray import xray
 
 Look = Callable[[RestCatalog, str, str], dict[str, Any]]
 
@@ -30,4 +35,53 @@ def written(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
     }
 
 
-LOOKS: Mapping[str, Look] = {"history": history, "written": written}
+def orphans(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """the store's listing below the table's location against all that its metadata refers to: how many files of data
+    and of metadata nobody refers to"""
+    loaded = rest.load_table(namespace, table)
+    store, location = Store(loaded.credentials), loaded.metadata["location"].rstrip("/")
+    lost = set(store.listed(location)) - referenced(loaded, store)
+    metadata = sum(path.startswith(f"{location}/metadata/") for path in lost)
+    return {"data": len(lost) - metadata, "metadata": metadata}
+
+
+def deletes(store: Callable[[], StoreEndpoint], rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """the store's access record: delete requests for the table's objects (a batch is one), the keys that they named as
+    far as the record tells, for how many of these no object existed, and how many requests were refused"""
+    endpoint, location = store(), rest.load_table(namespace, table).metadata["location"].rstrip("/")
+    prefix = urlsplit(location).path.lstrip("/")
+    return deletions(access.below(endpoint, seaweedfs.client(endpoint), f"{prefix}/", session_name(location)))
+
+
+def deletions(requests: Iterable[Access]) -> dict[str, Any]:
+    """What the requests for one table, in the store's order, tell of deletes. Keys of a refused batch are not told."""
+    existing: set[str] = set()
+    single = batches = named = absent = refused = 0
+    removing: set[str] = set()  # batches that removed anything
+    for asked in requests:
+        if asked.operation == "POST" and asked.status == 204:  # a key of a batch, told before the batch itself
+            removing.add(asked.request)
+        elif asked.operation == "DELETE":
+            single += 1
+            refused += asked.status == 403
+        elif asked.operation == "POST" and not asked.key:
+            batches += 1
+            refused += asked.request not in removing
+            continue
+        else:
+            if asked.operation in ("PUT", "POST") and asked.status == 200:
+                existing.add(asked.key)
+            continue
+        named += 1
+        absent += asked.key not in existing
+        if asked.status == 204:
+            existing.discard(asked.key)
+    return {"requests": single + batches, "batches": batches, "keys": named, "of_nothing": absent, "refused": refused}
+
+
+LOOKS: Mapping[str, Look] = {"history": history, "written": written, "orphans": orphans}
+
+
+def looks(store: Callable[[], StoreEndpoint]) -> Mapping[str, Look]:
+    """All looks of a lab, the one at its store's record included; `store` is asked for only by that one."""
+    return {**LOOKS, "deletes": partial(deletes, store)}

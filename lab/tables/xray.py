@@ -82,6 +82,12 @@ class Store:
             region=credentials.get("s3.region") or credentials.get("client.region"),
         )
 
+    def listed(self, location: str) -> Iterator[str]:
+        """The location of every object below s3://bucket/prefix."""
+        path = urlsplit(location)
+        for found in self._client.list_objects(path.netloc, f"{path.path.strip('/')}/", recursive=True):
+            yield f"{path.scheme}://{path.netloc}/{found.object_name}"
+
     def records(self, location: str) -> Iterator[dict[str, Any]]:
         """The records of an Avro object at s3://bucket/key, one in memory at a time."""
         path = urlsplit(location)
@@ -93,6 +99,25 @@ class Store:
         finally:
             answer.close()
             answer.release_conn()
+
+
+def referenced(table: LoadedTable, store: Store) -> set[str]:
+    """The location of every file that the table's metadata refers to, whichever snapshot it belongs to."""
+    metadata = table.metadata
+    found = {table.metadata_location, *(entry["metadata-file"] for entry in metadata.get("metadata-log", []))}
+    for kind in ("statistics", "partition-statistics"):
+        found |= {file["statistics-path"] for file in metadata.get(kind, [])}
+    manifests: set[str] = set()
+    for snapshot in metadata.get("snapshots", []):
+        if "manifest-list" in snapshot:
+            found.add(snapshot["manifest-list"])
+            manifests |= {manifest["manifest_path"] for manifest in store.records(snapshot["manifest-list"])}
+        else:  # v1
+            manifests |= set(snapshot["manifests"])
+    for manifest in manifests:
+        entries = (entry for entry in store.records(manifest) if entry["status"] != DELETED)
+        found |= {entry["data_file"]["file_path"] for entry in entries}
+    return found | manifests
 
 
 def _snapshot(store: Store, snapshot: Mapping[str, Any]) -> SnapshotXray:
