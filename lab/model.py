@@ -70,7 +70,7 @@ class Generation:
     """An engine with all its versions, as one file in `lab/engines/generations/` declares it."""
 
     name: str
-    kind: str  # the adapter: spark, trino, duckdb, pyiceberg
+    kind: str  # the adapter: spark, trino, duckdb, pyiceberg, iceberg (the Java library by itself)
     versions: Mapping[str, str]  # e.g. spark 3.5.6, iceberg 1.10.0, scala 2.12
     artefacts: tuple[str, ...]  # what provisioning fetches, as `pypi:…` and `maven:…` (see lab/provision)
     java: str | None = None  # the Java release it runs on
@@ -141,7 +141,7 @@ class Step:
 
     def statement(self, kind: str) -> Statement | None:
         """What this step says to an engine of this kind; None where it has no words for it."""
-        if kind == "pyiceberg":
+        if kind in ("pyiceberg", "iceberg"):
             return self.call
         if isinstance(self.sql, str):
             return self.sql or None
@@ -277,6 +277,7 @@ class Variant:
 
 
 SAME = "="  # in a pair: the reader is the writer
+ENGINES = ("duckdb", "pyiceberg", "spark", "trino")  # the kinds that people run queries with, hence columns of the matrix
 
 
 @dataclass(frozen=True)
@@ -295,6 +296,7 @@ class Behaviour:
     pairs: tuple[tuple[str, str], ...] = (("*", SAME),)  # globs of (writer, reader)
     tags: tuple[str, ...] = ()
     namespace: str | None = None  # a fixed one instead of a fresh one; its tables are read, never written
+    kinds: tuple[str, ...] = ENGINES  # who takes part
 
     def expectation(self, cell: Cell) -> Expect | None:
         """What we assert for this cell: the first entry that matches."""

@@ -135,11 +135,12 @@ def _pairs(
     behaviour: Behaviour, variant: Variant, generations: Sequence[Generation]
 ) -> Iterable[tuple[Generation, Generation]]:
     seen = set()
+    taking_part = [generation for generation in generations if generation.kind in behaviour.kinds]
     for writers, readers in variant.pairs or behaviour.pairs:
-        for writer in generations:
+        for writer in taking_part:
             if not (fnmatchcase(writer.name, writers) and _any(writer.name, variant.generations)):
                 continue
-            for reader in generations:
+            for reader in taking_part:
                 fits = reader is writer if readers == SAME else fnmatchcase(reader.name, readers)
                 if fits and (writer.name, reader.name) not in seen:
                     seen.add((writer.name, reader.name))

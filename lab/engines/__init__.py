@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lab.runtime.host import Host
     from lab.runtime.process import Process
 
-KINDS = ("duckdb", "pyiceberg", "spark", "trino")
+KINDS = ("duckdb", "iceberg", "pyiceberg", "spark", "trino")
 _REQUIRED = {"kind", "versions", "artefacts"}
 _OPTIONAL = {"java", "settings", "why"}
 
