@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from lab.engines import Session, dialect
@@ -50,18 +50,20 @@ def plain_read(session: Session, who: Generation) -> StepResult:
     return say(session, who, ORDERS_V2, step, words(NAMESPACE, ORDERS_V2, who.name, who.name))
 
 
-def seed(session: Session, kind: str, namespace: str, table: Table, properties: Mapping[str, str]) -> None:
+def seed(session: Session, kind: str, namespace: str, table: Table, properties: Mapping[str, str | None]) -> None:
     """Makes the table with its seed rows, in one commit of data. Raises LabError with the engine's own words."""
-    statements: Sequence[Statement] = [
-        dialect.create_namespace(kind, namespace),
-        *dialect.create(kind, namespace, table, properties),
-        dialect.insert(kind, namespace, table, table.rows),
-    ]
-    for statement in statements:
-        answer = session.execute(statement)
-        if isinstance(answer, Failure):
-            chain = " ← ".join(f"{c.cls}: {c.message.strip()[:300]}" for c in answer.causes)
-            raise LabError(f"{statement}: {chain}")
+    done(session, dialect.create_namespace(kind, namespace))
+    for statement in dialect.create(kind, namespace, table, properties):
+        done(session, statement)
+    done(session, dialect.insert(kind, namespace, table, table.rows))
+
+
+def done(session: Session, statement: Statement) -> None:
+    """Says what must not fail. Raises LabError with the engine's own words if it does."""
+    answer = session.execute(statement)
+    if isinstance(answer, Failure):
+        chain = " ← ".join(f"{c.cls}: {c.message.strip()[:300]}" for c in answer.causes)
+        raise LabError(f"{str(statement)[:300]}: {chain}")
 
 
 def _filled(value: Any, filling: Mapping[str, str]) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 
@@ -102,19 +103,58 @@ class ExpectationVerdict(StrEnum):
 
 
 # ---------------------------------------------------------------- tables
+Truth = tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A Parquet data file as another writer makes it, registered as it is: how it stores what.
+
+    `encodings` maps a column to Parquet's name of its encoding (PLAIN where it is not named). `codec`: snappy,
+    gzip, zstd, lz4 (LZ4_RAW), none, for all columns or per column; hadoop-lz4 is the deprecated LZ4 in Hadoop's
+    framing, from a writer that chooses encodings and pages itself.
+    """
+
+    encodings: Mapping[str, str] = field(default_factory=dict)
+    codec: str | Mapping[str, str] = "zstd"
+    page_version: int = 1
+    rows: Truth | None = None  # the table's where None
+    without: tuple[str, ...] = ()  # columns of the table that this file lacks
+    bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)  # lowest and highest, in the manifest
+    nulls: Mapping[str, int] = field(default_factory=dict)  # in the manifest, where not as they are
+    path: Path | None = None  # a file made elsewhere: registered instead of one that is written for `rows`
+
+
+@dataclass(frozen=True)
+class DeleteFile:
+    """What takes rows from the data files before it: `positions` of the one numbered `file`, or equal `keys`."""
+
+    kind: str  # position-delete, deletion-vector or equality-delete
+    positions: tuple[int, ...] = ()
+    file: int = 0
+    columns: tuple[str, ...] = ()  # of an equality delete
+    keys: Truth = ()
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table and its truth: Iceberg types, seed rows, format version, properties. Knows no engine."""
+    """A table and its truth: Iceberg types, rows, format version, properties. Knows no engine.
+
+    With `files` these are registered instead of rows being inserted: the data files in one commit, then the
+    delete files in another; `rows` is what must come back. `defaults` are initial ones, for rows of files
+    without the column (v3).
+    """
 
     name: str
     format_version: int
     columns: tuple[tuple[str, str], ...]  # (name, Iceberg type), all optional
-    rows: tuple[tuple[Any, ...], ...]
-    properties: Mapping[str, str] = field(default_factory=dict)
+    rows: Truth
+    properties: Mapping[str, str | None] = field(default_factory=dict)  # None: not even the catalog's, with `files`
+    files: tuple[DataFile | DeleteFile, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------- behaviours
-Truth = tuple[tuple[Any, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -126,7 +166,8 @@ class Step:
     `call` is what an engine without SQL does instead. `insert` is the rows that `{rows}` stands for. `truth` is
     the rows that must come back, in any order (`among`: others may come too), per kind where a dialect folds
     names: it comes from the data that was inserted, never from an engine. `look` names an inspection of
-    `lab/tables/look.py` that the lab does itself, through the catalog, without any engine.
+    `lab/tables/look.py` that the lab does itself, through the catalog, without any engine; `stored:PRODUCT` keeps
+    of what it shows the part of that name.
     """
 
     name: str
@@ -263,7 +304,7 @@ class Variant:
     generations: str = "*"
     settings: Mapping[str, str | None] = field(default_factory=dict)
     second_settings: Mapping[str, str | None] = field(default_factory=dict)
-    properties: Mapping[str, str] = field(default_factory=dict)  # of the table
+    properties: Mapping[str, str | None] = field(default_factory=dict)  # of the table; None as there
     steps: tuple[Step, ...] | None = None  # instead of the behaviour's
     pairs: tuple[tuple[str, str], ...] | None = None  # instead of the behaviour's
     cure: Cure | None = None  # of the behaviour's failing variants: this one shows that it helps
@@ -277,7 +318,7 @@ class Variant:
 
 
 SAME = "="  # in a pair: the reader is the writer
-ENGINES = ("duckdb", "pyiceberg", "spark", "trino")  # the kinds that people run queries with, hence columns of the matrix
+ENGINES = ("duckdb", "pyiceberg", "spark", "trino")  # the kinds that people run queries with
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from lab.plan import Case, Selection, control_of
 from lab.provision import NotProvided
 from lab.records.record import Recorded, Recorder
 from lab.records.verdict import judge, turned
+from lab.registering import LIBRARY, Writer, register
 from lab.runtime.host import Host
 from lab.stores import StoreEndpoint
 from lab.tables.look import looks
@@ -97,31 +98,46 @@ class Engines:
 
 
 class Tables:
-    """Seeded tables of a lab, each made once, by the seeding generation on a lane of its own."""
+    """Seeded tables of a lab, each made once: by the seeding generation, those of declared files by the library.
+
+    Each of the two has a lane of its own, so that nothing waits for a JVM that needs none.
+    """
 
     def __init__(self, lab: Lab, engines: Engines, generation: Generation) -> None:
-        self._lab, self._engines, self.generation = lab, engines, generation
-        self._lane = _Lane("seed")
+        self._lab, self._engines, self._generation = lab, engines, generation
+        self._lanes = {who.name: _Lane(f"seed {who.name}") for who in (generation, LIBRARY)}
+        self._writer: Writer | None = None
         self._lock = threading.Lock()
         self._made: dict[tuple[str, str], Future[None]] = {}
 
-    def get(self, table: Table, namespace: str, properties: Mapping[str, str] | None = None) -> Future[None]:
-        """Resolved when the table stands with its seed rows; a LabError says why it can't be made."""
+    def by(self, table: Table) -> Generation:
+        """Who makes this table."""
+        return LIBRARY if table.files else self._generation
+
+    def get(self, table: Table, namespace: str, properties: Mapping[str, str | None] | None = None) -> Future[None]:
+        """Resolved when the table stands with its rows; a LabError says why it can't be made."""
         key = (namespace, table.name)
         with self._lock:
             if key not in self._made:
-                self._made[key] = self._lane.do(lambda: self._make(table, namespace, properties or {}))
+                lane = self._lanes[self.by(table).name]
+                self._made[key] = lane.do(lambda: self._make(table, namespace, properties or {}))
             return self._made[key]
 
     def analytics(self) -> list[Future[None]]:
         """ORDERS_V2 and ORDERS_V3 in ANALYTICS, the tables of a lab that somebody looks around in."""
         return [self.get(table, NAMESPACE) for table in (ORDERS_V2, ORDERS_V3)]
 
-    def _make(self, table: Table, namespace: str, properties: Mapping[str, str]) -> None:
-        if namespace == NAMESPACE and self._stands(namespace, table):
+    def _make(self, table: Table, namespace: str, properties: Mapping[str, str | None]) -> None:
+        if self._stands(namespace, table):
             return  # a lab that was up before has it
-        with self._engines.using(self.generation, "seed") as engine, closing(engine.session()) as session:
-            seed(session, self.generation.kind, namespace, table, properties)
+        generation = self.by(table)
+        with self._engines.using(generation, "seed") as engine, closing(engine.session()) as session:
+            if not table.files:
+                seed(session, generation.kind, namespace, table, properties)
+                return
+            if self._writer is None:
+                self._writer = Writer(self._lab.host)
+            register(session, self._writer, catalog(self._lab), namespace, table, properties)
 
     def _stands(self, namespace: str, table: Table) -> bool:
         try:
@@ -133,7 +149,10 @@ class Tables:
         return True
 
     def close(self) -> None:
-        self._lane.close()
+        for lane in self._lanes.values():
+            lane.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 class Run:
@@ -153,20 +172,19 @@ class Run:
         self._engines = Engines(lab)
         self._tables = Tables(lab, self._engines, selection.seed)
         self._lanes: dict[str, _Lane] = {}
+        self._seen: dict[tuple[str, str, str], dict[str, Any]] = {}
 
     def start(self) -> None:
         """Hands every case to its lanes and returns."""
         self._tables.get(ORDERS_V2, NAMESPACE)  # first of all: what a failing case is checked against
-        firsts: dict[str, Future[_Part]] = {}
+        firsts: dict[tuple[str, ...], Future[_Part]] = {}
         for case in self.cases:
-            namespace = self.namespace(case)
-            if namespace + case.writer.name not in firsts:  # one writer's work serves all its readers
-                tables = self._tables.get(case.behaviour.table, namespace, case.variant.properties)
+            if self._work(case) not in firsts:  # one writer's work serves all its readers
+                tables = self._tables.get(case.behaviour.table, self.namespace(case), case.variant.properties)
                 work = self._writer_part(case, tables)
-                firsts[namespace + case.writer.name] = self._lane(case.writer).do(work)
+                firsts[self._work(case)] = self._lane(case.writer).do(work)
         for case in self.cases:
-            first = firsts[self.namespace(case) + case.writer.name]
-            self._lane(case.reader).do(self._finish(case, first))
+            self._lane(case.reader).do(self._finish(case, firsts[self._work(case)]))
 
     def wait(self) -> list[Recorded]:
         """Waits for every cell. In the order of the cases."""
@@ -196,6 +214,10 @@ class Run:
             self._lanes[generation.name] = _Lane(generation.name)
         return self._lanes[generation.name]
 
+    def _work(self, case: Case) -> tuple[str, ...]:
+        """What a writer does once for all its readers; many behaviours may read one fixed namespace."""
+        return (self.namespace(case), case.cell.behaviour, case.cell.variant, case.cell.writer)
+
     def namespace(self, case: Case) -> str:
         """A case's own namespace, of this run: upper case, so that engines that fold names are seen to fold."""
         if case.behaviour.namespace:
@@ -213,7 +235,7 @@ class Run:
             try:
                 tables.result()
             except LabError as e:
-                return self._nothing(self._tables.generation, e)
+                return self._nothing(self._tables.by(case.behaviour.table), e)
             steps = [s for s in case.steps if not s.second and s.look is None]
             return self._ask(case, case.writer, steps, case.variant.settings)
 
@@ -246,7 +268,7 @@ class Run:
             steps=tuple(steps),
             versions={part.by: part.versions for part in parts},
             settings={part.by: part.settings for part in parts},
-            seeded_by=self._tables.generation.name,
+            seeded_by=self._tables.by(case.behaviour.table).name,
             seconds=sum(s.seconds for s in steps),
             missing=next((part.missing for part in parts if part.missing), None),
         )
@@ -282,8 +304,16 @@ class Run:
     def _look(self, case: Case, step: Step) -> StepResult:
         """The lab's own look at the table, through the catalog and without any engine."""
         started = time.monotonic()
-        look = looks(self.lab.store)[step.look or ""]
-        seen = look(catalog(self.lab), self.namespace(case), case.behaviour.table.name)
+        name, _, part = (step.look or "").partition(":")
+        look = looks(self.lab.store)[name]
+        at = (self.namespace(case), case.behaviour.table.name)
+        seen = self._seen.get((*at, name))
+        if seen is None:
+            seen = look(catalog(self.lab), *at)
+            if case.behaviour.namespace:  # what nobody writes stays as it is
+                self._seen[(*at, name)] = seen
+        if part:
+            seen = seen[part]
         return StepResult(step.name, "lab", look.__doc__ or "", time.monotonic() - started, look=seen)
 
 

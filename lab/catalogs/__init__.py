@@ -19,7 +19,7 @@ class CatalogEndpoint:
     region: str
 
 
-def profile(properties: Mapping[str, str]) -> str:
+def profile(properties: Mapping[str, str | None]) -> str:
     """Whose rules a catalog acts under that meets these table properties: part of each cell's key.
 
     `none`, or what vended sessions lack: `vends-no-s3:DeleteObject`.

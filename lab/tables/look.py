@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from lab.catalogs.vending import session_name
 from lab.stores import StoreEndpoint, access, seaweedfs
 from lab.stores.access import Access
+from lab.tables.parquet import Footer, footer
 from lab.tables.rest import RestCatalog
 from lab.tables.xray import Store, referenced, xray
 from lab.tables.xray import history as snapshots
@@ -79,7 +80,55 @@ def deletions(requests: Iterable[Access]) -> dict[str, Any]:
     return {"requests": single + batches, "batches": batches, "keys": named, "of_nothing": absent, "refused": refused}
 
 
-LOOKS: Mapping[str, Look] = {"history": history, "written": written, "orphans": orphans}
+def stored(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """footers and first data pages of the data files that the table's history added: how each column is stored"""
+    columns: dict[str, dict[str, Any]] = {}
+    for _, found in _footers(rest, namespace, table):
+        for chunk in found.chunks:
+            told = {
+                "type": chunk.type,
+                "encoding": chunk.encoding,
+                "codec": chunk.codec,
+                "page_version": chunk.page_version,
+                "values": chunk.values,
+                "nulls": chunk.nulls,
+                "statistics": list(chunk.statistics),
+            }
+            before = columns.setdefault(chunk.column, told)
+            columns[chunk.column] = {key: told[key] if told[key] == before[key] else "differs" for key in told}
+    return columns
+
+
+def compressed(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """footers of the data files that the last snapshot added: their codecs, their writer, and the table's property"""
+    last = _footers(rest, namespace, table)
+    newest = [found for snapshot, found in last if snapshot == last[-1][0]]
+    properties = rest.load_table(namespace, table).metadata.get("properties", {})
+    return {
+        "codecs": sorted({chunk.codec for found in newest for chunk in found.chunks}),
+        "created_by": sorted({found.created_by for found in newest}),
+        "property": properties.get("write.parquet.compression-codec"),
+    }
+
+
+def _footers(rest: RestCatalog, namespace: str, table: str) -> list[tuple[int, Footer]]:
+    """(snapshot, footer) of every data file that a snapshot of the table added, oldest first."""
+    store = Store(rest.load_table(namespace, table).credentials)
+    return [
+        (snapshot.snapshot_id, footer(store.read(file.path), file.path))
+        for snapshot in xray(rest, namespace, table)
+        for file in snapshot.added
+        if file.kind == "data"
+    ]
+
+
+LOOKS: Mapping[str, Look] = {
+    "history": history,
+    "written": written,
+    "orphans": orphans,
+    "stored": stored,
+    "compressed": compressed,
+}
 
 
 def looks(store: Callable[[], StoreEndpoint]) -> Mapping[str, Look]:

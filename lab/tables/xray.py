@@ -5,6 +5,7 @@ Field names and numbers are those of the Iceberg specification, versions 1 to 3.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, cast
@@ -69,7 +70,7 @@ def history(table: LoadedTable) -> list[Mapping[str, Any]]:
 
 
 class Store:
-    """Reads objects with the credentials that came with a table."""
+    """Reads and writes objects with the credentials that came with a table. Locations are s3://bucket/key."""
 
     def __init__(self, credentials: Mapping[str, str]) -> None:
         endpoint = urlsplit(credentials["s3.endpoint"])
@@ -88,8 +89,23 @@ class Store:
         for found in self._client.list_objects(path.netloc, f"{path.path.strip('/')}/", recursive=True):
             yield f"{path.scheme}://{path.netloc}/{found.object_name}"
 
+    def read(self, location: str) -> bytes:
+        """A whole object."""
+        path = urlsplit(location)
+        answer = self._client.get_object(path.netloc, path.path.lstrip("/"))
+        try:
+            content: bytes = answer.read()
+            return content
+        finally:
+            answer.close()
+            answer.release_conn()
+
+    def write(self, location: str, content: bytes) -> None:
+        path = urlsplit(location)
+        self._client.put_object(path.netloc, path.path.lstrip("/"), io.BytesIO(content), len(content))
+
     def records(self, location: str) -> Iterator[dict[str, Any]]:
-        """The records of an Avro object at s3://bucket/key, one in memory at a time."""
+        """The records of an Avro object, one in memory at a time."""
         path = urlsplit(location)
         answer = self._client.get_object(path.netloc, path.path.lstrip("/"))
         try:
