@@ -1,0 +1,267 @@
+"""Pages of `docs/traps`: what a declared trap says, and what a record shows of it.
+
+A page is found by its message, since that is what a user has. Nothing on it is written twice: the trap's title and
+code, the expectation's reason, the variant's cure and the behaviour's source are the declarations that the tests
+run, the messages and versions are the record's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from lab.behaviours import BEHAVIOURS
+from lab.model import Behaviour, Cure, Trap, Variant
+from lab.report.cures import Way, ways
+from lab.report.line import FAILED, Line, chain, expected, name, short
+
+
+@dataclass(frozen=True)
+class Cured:
+    """A cure, and the cells of a record in which it made a failing statement work."""
+
+    cure: Cure
+    ways: tuple[Way, ...]
+    cells: tuple[str, ...]
+
+    @property
+    def seen(self) -> str:
+        """The cells, many of one variant in one word."""
+        grouped: dict[str, list[str]] = {}
+        for cell in self.cells:
+            grouped.setdefault(cell.partition(" [")[0], []).append(cell)
+        return ", ".join(c[0] if len(c) == 1 else f"{which} ({len(c)} cells)" for which, c in grouped.items())
+
+
+@dataclass(frozen=True)
+class Page:
+    """A trap as a record shows it."""
+
+    trap: Trap
+    failing: tuple[Line, ...]
+    works: tuple[str, ...]  # generations in which the same statements work under the same settings
+    cured: tuple[Cured, ...]
+
+    @property
+    def generations(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(line["cell"]["reader"] for line in self.failing))
+
+    @property
+    def behaviours(self) -> tuple[Behaviour, ...]:
+        return tuple(BEHAVIOURS[i] for i in dict.fromkeys(line["cell"]["behaviour"] for line in self.failing))
+
+    @property
+    def reasons(self) -> dict[str, list[str]]:
+        """Why it happens → the generations of which that is said."""
+        found: dict[str, list[str]] = {}
+        for line in self.failing:
+            told = expected(line)
+            who = found.setdefault(told.reason if told else "", [])
+            if line["cell"]["reader"] not in who:
+                who.append(line["cell"]["reader"])
+        return found
+
+    @property
+    def code(self) -> dict[str, list[str]]:
+        """`package.Class.method` → the generations in whose artefacts it is."""
+        found: dict[str, list[str]] = {}
+        for generation in self.generations:
+            found.setdefault(code_in(self.trap, generation), []).append(generation)
+        return found
+
+    @property
+    def message(self) -> tuple[str, ...]:
+        """The cause chain of the first failing cell; empty where no error tells."""
+        return tuple(chain(self.failing[0]))
+
+
+def code_in(trap: Trap, generation: str) -> str:
+    """Where the trap's failure happens in this generation. Raises KeyError where it does not say."""
+    if isinstance(trap.code, str):
+        return trap.code
+    for globs, code in trap.code.items():
+        if any(fnmatchcase(generation, glob.strip()) for glob in globs.split(",")):
+            return code
+    raise KeyError(f"the trap {trap.id} names no code for {generation}")
+
+
+def pages(lines: Iterable[Line]) -> dict[str, Page]:
+    """The pages of all traps that a record shows, by id."""
+    cells = [line for line in lines if line["type"] == "cell"]
+    seen: dict[str, tuple[Trap, list[Line]]] = {}
+    for line in cells:
+        told = expected(line)
+        if told and told.trap and line["outcome"] in FAILED:
+            seen.setdefault(told.trap.id, (told.trap, []))[1].append(line)
+    return {
+        trap.id: Page(trap, tuple(found), _works(found, cells), tuple(cures(found, cells)))
+        for _, (trap, found) in sorted(seen.items())
+    }
+
+
+def said_by(trap: Trap, causes: Sequence[str]) -> bool:
+    """Whether a cause chain shows the trap's symptom."""
+    return bool(trap.symptom) and any(re.search(trap.symptom, cause) for cause in causes)
+
+
+def find(words: str, known: Iterable[Page]) -> list[Page]:
+    """The pages that a message (a line of a log, or some words of it) leads to."""
+    wanted = " ".join(words.split()).casefold()
+    found = []
+    for page in known:
+        texts = (page.trap.title, *page.trap.also, *(cause for line in page.failing for cause in chain(line)))
+        if said_by(page.trap, [words]) or any(wanted in " ".join(text.split()).casefold() for text in texts):
+            found.append(page)
+    return found
+
+
+def markdown(page: Page) -> str:
+    """The page itself."""
+    trap = page.trap
+    parts = [f"# {trap.title}"]
+    if page.message:
+        *outer, root = page.message
+        causes = [*(short(cause) for cause in outer), short(root, 1500)]
+        parts.append("```text\n" + "\nCaused by: ".join(causes) + "\n```")
+    else:
+        parts.append("No error: the statement succeeds, and the rows are wrong.")
+    parts += [f"In others' words: “{words}”." for words in trap.also]
+    works = f" The same works on {_list(page.works)}." if page.works else ""
+    parts.append(f"**Fails on** {_list(page.generations)}.{works}")
+    several = len(page.reasons) > 1
+    parts += [f"**Cause** {reason}{f' ({_list(who)})' if several else ''}." for reason, who in page.reasons.items()]
+    several = len(page.code) > 1
+    code = "; ".join(f"`{code}`{f' ({_list(who)})' if several else ''}" for code, who in page.code.items())
+    parts.append(f"**Code** {code}")
+    for cured in page.cured:
+        parts += [_cure(cured), f"**Cost** {cured.cure.cost}. Seen in {cured.seen}."]
+    if trap.remedy or not page.cured:
+        parts.append(f"**Cure** {trap.remedy or 'no setting; an engine of those in which it works'}.")
+    sources = "; ".join(dict.fromkeys(behaviour.source for behaviour in page.behaviours))
+    parts.append(f"**Source** {sources}.")
+    ids = ",".join(behaviour.id for behaviour in page.behaviours)
+    parts.append(f"**See it** `iceberg-lab matrix --behaviours '{ids}' --generations '{page.generations[0]}'`")
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(page: Page) -> dict[str, Any]:
+    """The page for programs."""
+    return {
+        "id": page.trap.id,
+        "title": page.trap.title,
+        "message": list(page.message),
+        "also": list(page.trap.also),
+        "fails": list(page.generations),
+        "works": list(page.works),
+        "causes": page.reasons,
+        "code": page.code,
+        "cures": [
+            {
+                "where": str(cured.cure.where),
+                "ways": {way.where: list(way.lines) for way in cured.ways},
+                "cost": cured.cure.cost,
+                "cells": list(cured.cells),
+            }
+            for cured in page.cured
+        ],
+        "remedy": page.trap.remedy,
+        "behaviours": [behaviour.id for behaviour in page.behaviours],
+    }
+
+
+def index(known: Iterable[Page]) -> str:
+    """The list of all pages, to be searched for a message."""
+    rows = ["# Traps, by their message", "", "Search this page for a few words of your log's last `Caused by`, or ask"]
+    rows += ['`iceberg-lab why "words of the message"`. Written by scripts/docs.py.', ""]
+    rows += ["| message | page | fails on |", "| --- | --- | --- |"]
+    for page in known:
+        told = short(page.message[-1], 200) if page.message else "no error, wrong rows"
+        words = "<br>".join(f"`{_cell(text)}`" for text in (told, *page.trap.also))
+        rows.append(f"| {words} | [{page.trap.title}]({page.trap.id}.md) | {_list(page.generations)} |")
+    return "\n".join(rows) + "\n"
+
+
+def choice(found: Iterable[Page]) -> str:
+    """Several pages to choose from."""
+    rows = [f"- `iceberg-lab why {page.trap.id}`: {page.trap.title}" for page in found]
+    return "\n".join(["Several pages have that; ask for one:", "", *rows]) + "\n"
+
+
+def cures(of: Sequence[Line], cells: Iterable[Line]) -> Iterator[Cured]:
+    """Each declared cure of cells that the cells of a record show to help."""
+    works = {_place(line["cell"]): line for line in cells if line["outcome"] == "works"}
+    shown: dict[tuple[Any, ...], tuple[Cure, list[Way], list[str]]] = {}
+    for line in of:
+        for variant in _curing(line):
+            cure = variant.cure
+            cured = works.get(_place({**line["cell"], "variant": variant.name}))
+            if cure is None or cured is None:
+                continue
+            settings = variant.cured_by()
+            key = (cure.where, tuple(settings.items()), cure.text, cure.cost)
+            _, _, names = shown.setdefault(key, (cure, ways(cure.where, settings, cure.text), []))
+            names.append(name(cured["cell"]))
+    for cure, said, names in shown.values():
+        yield Cured(cure, tuple(said), tuple(dict.fromkeys(names)))
+
+
+def cure_line(cured: Cured) -> str:
+    """A cure in one line: its simplest way, its cost, and where it was seen to help."""
+    way = cured.ways[0]
+    where = f" ({way.where})" if way.where else ""
+    return f"{'; '.join(way.lines)}{where}. Cost: {cured.cure.cost}. Seen in {cured.seen}"
+
+
+def _cure(cured: Cured) -> str:
+    told = []
+    for way in cured.ways:
+        lines = " and ".join(map(_code, way.lines)) if way.where else " ".join(way.lines)
+        told.append(f"{lines}{f' ({way.where})' if way.where else ''}")
+    return f"**Cure** {', or '.join(told)}."
+
+
+def _works(failing: Sequence[Line], cells: Sequence[Line]) -> tuple[str, ...]:
+    """Generations in which all that fails here works: the same behaviours and variants, of the same writers."""
+    failed = {line["cell"]["reader"] for line in failing}
+    tried = {_statement(line) for line in failing}
+    seen: dict[str, bool] = {}
+    for line in cells:
+        if _statement(line) in tried and line["outcome"] != "not-run":
+            reader = line["cell"]["reader"]
+            seen[reader] = seen.get(reader, True) and line["outcome"] == "works"
+    return tuple(sorted(reader for reader, all_work in seen.items() if all_work and reader not in failed))
+
+
+def _statement(line: Line) -> tuple[str, str, str]:
+    cell = line["cell"]
+    return cell["behaviour"], cell["variant"], "" if cell["writer"] == cell["reader"] else cell["writer"]
+
+
+def _curing(line: Line) -> Iterator[Variant]:
+    """The variants that are declared to cure a failing cell."""
+    cell = line["cell"]
+    for variant in BEHAVIOURS[cell["behaviour"]].variants:
+        globs = variant.cure.variants.split(",") if variant.cure and variant.name != cell["variant"] else []
+        if any(fnmatchcase(cell["variant"], glob.strip()) for glob in globs):
+            yield variant
+
+
+def _place(cell: Line) -> tuple[str, ...]:
+    return cell["behaviour"], cell["variant"], cell["writer"], cell["reader"]
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names)
+
+
+def _code(text: str) -> str:
+    """Text as Markdown's code, back quotes included."""
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
+def _cell(text: str) -> str:
+    """Text in a table's cell, as code."""
+    return text.replace("|", "\\|").replace("`", "'")
