@@ -25,14 +25,14 @@ from lab.tables.rest import LoadedTable, RestCatalog
 from lab.tables.xray import Store
 
 LIBRARY: Generation = GENERATIONS["iceberg-java-1.11.0"]  # what commits: of the catalog's own release
-ENVIRONMENT = "pyiceberg-0.12.0"  # has the PyArrow that writes
+WRITER: Generation = GENERATIONS["pyiceberg-0.12.0"]  # in its environment is the PyArrow that writes
 
 
 class Writer:
     """Writes Parquet files: PyArrow in a worker, but for the one codec that only a JVM writes. Close it."""
 
     def __init__(self, host: Host) -> None:
-        self._worker = Worker(host, "parquet-writer", WORKERS / "parquet.py", [host.cache.environment(ENVIRONMENT)])
+        self._worker = Worker(host, "parquet-writer", WORKERS / "parquet.py", [host.cache.environment(WRITER.name)])
         self._arrow = WorkerSession(self._worker, 1, _worded, {}, {})
 
     def write(self, library: Session, table: Table, file: DataFile, to: Path) -> Footer:
