@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lab.behaviours.h_connect import CONNECT, OVER_CONNECT
 from lab.behaviours.known import (
     PYICEBERG_NO_V3_WRITE,
     SPARK_3_2_NO_V3,
@@ -93,6 +94,7 @@ UPDATE = Behaviour(
             ),
         ),
         Variant("no-extensions", generations="spark-*", settings=NO_EXTENSIONS),
+        Variant("connect", generations=CONNECT, settings=OVER_CONNECT),
         Variant("merge-on-read", generations="spark-*", properties=MERGE_ON_READ),
         Variant("no-extensions-merge-on-read", generations="spark-*", settings=NO_EXTENSIONS, properties=MERGE_ON_READ),
     ),
@@ -144,7 +146,8 @@ UPDATE = Behaviour(
         ),
         Expect(
             Outcome.WORKS,
-            "Spark 4 carries metadata columns through row-level operations by itself, with or without the extensions",
+            "Spark 4 carries metadata columns through row-level operations by itself, with or without the extensions, "
+            "and over Spark Connect alike",
             generations="spark-4*",
         ),
         WRITES_V3,
