@@ -217,3 +217,7 @@ def _timed(work: Callable[[], object]) -> float:
     started = time.monotonic()
     work()
     return round(time.monotonic() - started, 1)
+
+
+if __name__ == "__main__":
+    main()
