@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 from lab.asking import plain_read, say, seed, words
 from lab.catalogs import CatalogEndpoint
-from lab.engines import Engine, adapter
+from lab.engines import Engine, Session, adapter
 from lab.errors import LabError
 from lab.model import Cell, Failure, Generation, Observation, Step, StepResult, Table
 from lab.plan import Case, Selection, control_of
@@ -102,6 +102,7 @@ class Tables:
         self._lane = _Lane("seed")
         self._lock = threading.Lock()
         self._made: dict[tuple[str, str], Future[None]] = {}
+        self._session: tuple[Engine, Session] | None = None  # one for all tables, anew after a crash
 
     def get(self, table: Table, namespace: str, properties: Mapping[str, str] | None = None) -> Future[None]:
         """Resolved when the table stands with its seed rows; a LabError says why it can't be made."""
@@ -118,8 +119,14 @@ class Tables:
     def _make(self, table: Table, namespace: str, properties: Mapping[str, str]) -> None:
         if namespace == NAMESPACE and self._stands(namespace, table):
             return  # a lab that was up before has it
-        with self._engines.using(self.generation, "seed") as engine, closing(engine.session()) as session:
-            seed(session, self.generation.kind, namespace, table, properties)
+        with self._engines.using(self.generation, "seed") as engine:
+            if self._session is None or self._session[0] is not engine:
+                self._session = (engine, engine.session())
+            try:
+                seed(self._session[1], self.generation.kind, namespace, table, properties)
+            except LabError:
+                self._session = None  # it may be the session that is broken
+                raise
 
     def _stands(self, namespace: str, table: Table) -> bool:
         try:
@@ -131,6 +138,7 @@ class Tables:
         return True
 
     def close(self) -> None:
+        """Ends the lane; the session ends with its engine's connection."""
         self._lane.close()
 
 
@@ -162,9 +170,11 @@ class Run:
                 tables = self._tables.get(case.behaviour.table, namespace, case.variant.properties)
                 work = self._writer_part(case, tables)
                 firsts[namespace + case.writer.name] = self._lane(case.writer).do(work)
+            if not case.has_second:  # told as soon as it is seen
+                self._lane(case.reader).do(self._finish(case, firsts[namespace + case.writer.name]))
         for case in self.cases:
-            first = firsts[self.namespace(case) + case.writer.name]
-            self._lane(case.reader).do(self._finish(case, first))
+            if case.has_second:
+                self._lane(case.reader).do(self._finish(case, firsts[self.namespace(case) + case.writer.name]))
 
     def wait(self) -> list[Recorded]:
         """Waits for every cell. In the order of the cases."""

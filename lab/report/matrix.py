@@ -143,8 +143,8 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
         cells = sum(line["missing"] == missing for line in lines)
         notes.append(Text.assemble((f"not run ({cells} cells): ", "yellow"), missing))
     for (outcome, reason), failed in _failing(lines).items():
-        who = ", ".join(dict.fromkeys(line["cell"]["reader"] for line in failed))
-        head = f"{_OUTCOMES[outcome][0]} ({len(failed)} cells, {who}): "
+        readers = ", ".join(dict.fromkeys(line["cell"]["reader"] for line in failed))
+        head = f"{_OUTCOMES[outcome][0]} ({len(failed)} cells, {readers}): "
         notes.append(Text.assemble((head, _OUTCOMES[outcome][1]), f"{root_cause(failed[0])}. {reason}"))
     for (what, why, cause), who in _differing(lines).items():
         notes.append(Text.assemble((f"≠ {what} [{', '.join(who)}]: ", "cyan"), f"{why}. Cause: {cause}"))
