@@ -35,8 +35,8 @@ def measured() -> str:
     lines = [
         "# Measured",
         "",
-        f"On {machine['cores']} cores, {machine['system']} {machine['arch']}, with a warm cache and nothing else running. "
-        "Repeat it with `python scripts/benchmark.py > docs/measured.json && python scripts/docs.py`.",
+        f"On {machine['cores']} cores, {machine['system']} {machine['arch']}, with a warm cache and nothing else "
+        "running. Repeat it with `python scripts/benchmark.py > docs/measured.json && python scripts/docs.py`.",
         "",
         "| generation | start to first row, seconds | aim |",
         "| --- | --- | --- |",
@@ -51,18 +51,18 @@ def measured() -> str:
         f"| the whole matrix, from nothing | {found['matrix']} s | 180 s |",
         f"| memory with everything up (workers of DuckDB and PyIceberg, some 250 MiB, not counted) "
         f"| {memory['MiB in all']} MiB | 8192 MiB |",
-        f"| {fresh['cases']} reading cases: warm run against a fresh spark-sql for each | {fresh['warm run']} s against "
-        f"{fresh['fresh starts']} s: {fresh['times']} times | 10 times |",
+        f"| {fresh['cases']} reading cases: warm run against a fresh spark-sql for each | {fresh['warm run']} s "
+        f"against {fresh['fresh starts']} s: {fresh['times']} times | 10 times |",
         "",
-        "The lab's own overhead: a warm run's wall time against the same statements, those that make the tables included, "
-        "sent bare to the same warm engines. Aim: under 10 %.",
+        "The lab's own overhead: a warm run's wall time against the same statements, those that make the tables "
+        "included, sent bare to the same warm engines. Aim: under 10 %.",
         "",
         "| generation | run, seconds | bare, seconds | overhead |",
         "| --- | --- | --- | --- |",
         *(f"| {name} | {o['run']} | {o['bare']} | {(o['ratio'] - 1):.1%} |" for name, o in found["overhead"].items()),
         "",
-        "DuckDB misses the aim: its statements take tens of milliseconds, and a session of its own for each case (20 ms), "
-        "the lab's looks at manifests and the record's write to disk stand out beside them.",
+        "DuckDB misses the aim: its statements take tens of milliseconds, and a session of its own for each case "
+        "(20 ms), the lab's looks at manifests and the record's write to disk stand out beside them.",
         "",
         "Resident memory of each process, MiB: " + ", ".join(f"{n} {m}" for n, m in memory["MiB"].items()) + ".",
         "",
