@@ -125,7 +125,7 @@ def _show(lines: list[dict[str, Any]], form: str) -> None:
     elif form == "markdown":
         print(report.markdown(lines, order))
     else:
-        OUT.print(report.table(lines, order))
+        OUT.print(report.table(lines, order, OUT.width))
 
 
 @main.command()

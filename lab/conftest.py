@@ -73,7 +73,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if not lines:
         return
     terminalreporter.section("what the engines did")
-    Console(file=terminalreporter._tw._file, width=200).print(report.table(lines, list(GENERATIONS)))
+    console = Console(file=terminalreporter._tw._file, width=terminalreporter._tw.fullwidth)
+    console.print(report.table(lines, list(GENERATIONS), console.width))
     terminalreporter.write_line(f"record: {config.stash[RUN].recorder.path}")
 
 

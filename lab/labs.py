@@ -27,8 +27,8 @@ from lab.provision import Cache, NotProvided, shown_on
 from lab.provision.settings import Settings
 from lab.records.record import Recorded, Recorder, as_json
 from lab.records.redact import Redactor
-from lab.report.line import failure, name
 from lab.registering import LIBRARY, WRITER
+from lab.report.line import failure, name
 from lab.run import Engines, Lab, Run, Tables
 from lab.runtime import supervisor
 from lab.runtime.embedded import Embedded

@@ -50,6 +50,11 @@ class Case:
     reader: Generation
 
     @property
+    def has_second(self) -> bool:
+        """Whether a second engine has something to do after the writer."""
+        return any(step.second for step in self.steps)
+
+    @property
     def steps(self) -> tuple[Step, ...]:
         return steps_of(self.behaviour, self.variant)
 

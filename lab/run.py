@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 from lab.asking import plain_read, say, seed, words
 from lab.catalogs import CatalogEndpoint
-from lab.engines import Engine, adapter
+from lab.engines import Engine, Session, adapter
 from lab.errors import LabError
 from lab.model import Cell, Failure, Generation, Observation, Step, StepResult, Table
 from lab.plan import Case, Selection, control_of
@@ -109,6 +109,7 @@ class Tables:
         self._writer: Writer | None = None
         self._lock = threading.Lock()
         self._made: dict[tuple[str, str], Future[None]] = {}
+        self._session: tuple[Engine, Session] | None = None  # one for all tables, anew after a crash
 
     def by(self, table: Table) -> Generation:
         """Who makes this table."""
@@ -131,13 +132,23 @@ class Tables:
         if self._stands(namespace, table):
             return  # a lab that was up before has it
         generation = self.by(table)
-        with self._engines.using(generation, "seed") as engine, closing(engine.session()) as session:
+        with self._engines.using(generation, "seed") as engine:
             if not table.files:
-                seed(session, generation.kind, namespace, table, properties)
+                self._seed(engine, table, namespace, properties)
                 return
             if self._writer is None:
                 self._writer = Writer(self._lab.host)
-            register(session, self._writer, catalog(self._lab), namespace, table, properties)
+            with closing(engine.session()) as session:
+                register(session, self._writer, catalog(self._lab), namespace, table, properties)
+
+    def _seed(self, engine: Engine, table: Table, namespace: str, properties: Mapping[str, str | None]) -> None:
+        if self._session is None or self._session[0] is not engine:
+            self._session = (engine, engine.session())
+        try:
+            seed(self._session[1], self._generation.kind, namespace, table, properties)
+        except LabError:
+            self._session = None  # it may be the session that is broken
+            raise
 
     def _stands(self, namespace: str, table: Table) -> bool:
         try:
@@ -149,6 +160,7 @@ class Tables:
         return True
 
     def close(self) -> None:
+        """Ends lanes and writer; the session ends with its engine's connection."""
         for lane in self._lanes.values():
             lane.close()
         if self._writer is not None:
@@ -183,8 +195,11 @@ class Run:
                 tables = self._tables.get(case.behaviour.table, self.namespace(case), case.variant.properties)
                 work = self._writer_part(case, tables)
                 firsts[self._work(case)] = self._lane(case.writer).do(work)
+            if not case.has_second:  # told as soon as it is seen
+                self._lane(case.reader).do(self._finish(case, firsts[self._work(case)]))
         for case in self.cases:
-            self._lane(case.reader).do(self._finish(case, firsts[self._work(case)]))
+            if case.has_second:
+                self._lane(case.reader).do(self._finish(case, firsts[self._work(case)]))
 
     def wait(self) -> list[Recorded]:
         """Waits for every cell. In the order of the cases."""

@@ -19,6 +19,7 @@ from lab.report.matrix import markdown
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "record.jsonl"
 TRAPS = ROOT / "docs" / "traps"
+MEASURED = ROOT / "docs" / "measured.json"
 BLOCK = re.compile(r"(<!-- matrix:[^\n]*-->\n).*?(<!-- end of matrix -->)", re.DOTALL)
 
 
@@ -35,6 +36,53 @@ def trap_pages() -> dict[str, str]:
     return {"README.md": traps.index(known.values()), **pages}
 
 
+def measured() -> str:
+    """docs/measured.md from the figures of scripts/benchmark.py."""
+    found = json.loads(MEASURED.read_text("utf-8"))
+    machine, memory, fresh = found["machine"], found["all up"], found["fresh start"]
+    quick = found["quick"]
+    lines = [
+        "# Measured",
+        "",
+        f"On {machine['cores']} cores, {machine['system']} {machine['arch']}, with a warm cache and nothing else "
+        "running. Repeat it with `python scripts/benchmark.py > docs/measured.json && python scripts/docs.py`.",
+        "",
+        "| generation | start to first row, seconds | aim |",
+        "| --- | --- | --- |",
+        *(f"| {name} | {s} | {_aim(name)} |" for name, s in found["starts"].items()),
+        "",
+        "| what | seen | aim |",
+        "| --- | --- | --- |",
+        f"| DuckDB and PyIceberg alone: first answers after typing the command | {quick['duckdb-1.5.5']} and "
+        f"{quick['pyiceberg-0.12.0']} s | 8 s |",
+        f"| … and their whole matrix | {quick['matrix']} s | |",
+        f"| all generations up, started together | {memory['seconds']} s | 40 s |",
+        f"| the whole matrix, from nothing | {found['matrix']} s | 180 s |",
+        f"| memory with everything up (workers of DuckDB and PyIceberg, some 250 MiB, not counted) "
+        f"| {memory['MiB in all']} MiB | 8192 MiB |",
+        f"| {fresh['cases']} reading cases: warm run against a fresh spark-sql for each | {fresh['warm run']} s "
+        f"against {fresh['fresh starts']} s: {fresh['times']} times | 10 times |",
+        "",
+        "The lab's own overhead: a warm run's wall time against the same statements, those that make the tables "
+        "included, sent bare to the same warm engines. Aim: under 10 %.",
+        "",
+        "| generation | run, seconds | bare, seconds | overhead |",
+        "| --- | --- | --- | --- |",
+        *(f"| {name} | {o['run']} | {o['bare']} | {(o['ratio'] - 1):.1%} |" for name, o in found["overhead"].items()),
+        "",
+        "DuckDB misses the aim: its statements take tens of milliseconds, and a session of its own for each case "
+        "(20 ms), the lab's looks at manifests and the record's write to disk stand out beside them.",
+        "",
+        "Resident memory of each process, MiB: " + ", ".join(f"{n} {m}" for n, m in memory["MiB"].items()) + ".",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _aim(name: str) -> str:
+    return "6 s" if name.startswith("spark") else "10 s" if name.startswith("trino") else ""
+
+
 def main() -> None:
     if len(sys.argv) > 1:
         lines = list(read(Path(sys.argv[1])))
@@ -49,6 +97,7 @@ def main() -> None:
             old.unlink()
     for name, text in written.items():
         (TRAPS / name).write_text(text, "utf-8")
+    MEASURED.with_suffix(".md").write_text(measured(), "utf-8")
 
 
 if __name__ == "__main__":

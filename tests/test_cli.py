@@ -83,7 +83,7 @@ def test_a_record_is_shown_again_and_narrowed(command) -> None:  # type: ignore[
     assert {line["cell"]["behaviour"] for line in json.loads(out)} == {"H-v3-update"}
     code, out, _ = command("matrix", "--record", str(RECORD))
     assert "H-v3-update" in out
-    assert "WRONG ROWS" in out
+    assert "WRONG ≠" in out
 
 
 def test_no_lab_is_up(command) -> None:  # type: ignore[no-untyped-def]

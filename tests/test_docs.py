@@ -18,6 +18,10 @@ def test_the_readme_shows_the_matrix_of_the_record() -> None:
     assert docs.readme(text) == text, "run: python scripts/docs.py"
 
 
+def test_the_measurements_shown_are_those_of_the_data() -> None:
+    assert docs.MEASURED.with_suffix(".md").read_text("utf-8") == docs.measured(), "run: python scripts/docs.py"
+
+
 def test_links_of_the_documents_lead_somewhere() -> None:
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):

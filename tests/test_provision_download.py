@@ -171,7 +171,10 @@ def test_a_killed_download_is_gone_on_with(registry: Registry, lock: Path, cache
 
 def test_an_interrupt_does_not_wait_for_downloads(registry: Registry, lock: Path, cache: Cache) -> None:
     registry.stall = Event()
-    lab = subprocess.Popen([*CHILD, lock, JAR], stderr=subprocess.DEVNULL)
+    # A shell's background job starts with SIGINT ignored, and its children too: this one listens to it anyway.
+    listening = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    child = [sys.executable, "-c", listening + CHILD[-1]]
+    lab = subprocess.Popen([*child, lock, JAR], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 20
     while not part_of(cache).exists() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -185,7 +188,7 @@ def test_an_interrupt_does_not_wait_for_downloads(registry: Registry, lock: Path
 def test_downloads_are_told_of_from_beginning_to_end(registry: Registry, lock: Path) -> None:
     registry.corrupt, registry.cuts = 1, [10_000]
     said = io.StringIO()
-    Cache(lock=Lock.read(lock), progress=Lines(said)).file(JAR)
+    Cache(lock=Lock.read(lock), progress=Lines(said, least=0)).file(JAR)
     assert said.getvalue() == "fetching thing-1.0.jar (1.0 MB)\nfetched thing-1.0.jar\n"
 
 

@@ -111,6 +111,22 @@ def test_a_case_that_returns_the_truth_works_and_is_recorded(engines: Engines, t
     assert [step["name"] for step in cells[0]["steps"]] == ["insert", "read"]
 
 
+def test_a_cell_is_told_before_the_next_case_of_its_engine_starts(engines: Engines, tmp_path: Path) -> None:
+    selection = select({"behaviours": "H-v3-read,H-v3-insert", "generations": "trino-483"})
+    told: list[int] = []  # how many statements the engine had heard when each cell was told
+    run = Run(
+        cases(selection),
+        selection,
+        FakeLab(),
+        Recorder(tmp_path / "r", "run", Redactor()),
+        lambda case, recorded: told.append(sum(who == "trino-483" for who, _ in engines.said)),
+    )
+    run.start()
+    run.wait()
+    run.close()
+    assert told == [1, 3]  # SELECT | INSERT, SELECT
+
+
 def test_every_case_has_a_namespace_of_its_own(engines: Engines, tmp_path: Path) -> None:
     ran(tmp_path, "H-v3-insert,H-v3-read", "trino-*")
     made = [sql for _, sql in engines.said if sql.startswith("CREATE TABLE") and "ANALYTICS" not in sql]

@@ -32,21 +32,26 @@ class Silent:
 
 
 class Lines:
-    """A line when a download starts and one when it has ended well: for logs."""
+    """A line when a large download starts and one when it has ended well: for logs.
 
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
+    `least`: bytes from which a download is told of; hundreds of small jars would hide what a log is read for.
+    """
+
+    def __init__(self, stream: IO[str], least: int = 20_000_000) -> None:
+        self._stream, self._least = stream, least
         self._lacking: dict[str, int] = {}
 
     def start(self, name: str, size: int) -> None:
-        self._lacking[name] = size
-        self._say(f"fetching {name} ({megabytes(size)})")
+        if size >= self._least:
+            self._lacking[name] = size
+            self._say(f"fetching {name} ({megabytes(size)})")
 
     def advance(self, name: str, size: int) -> None:
-        self._lacking[name] -= size
+        if name in self._lacking:
+            self._lacking[name] -= size
 
     def done(self, name: str) -> None:
-        if self._lacking.pop(name) == 0:
+        if self._lacking.pop(name, None) == 0:
             self._say(f"fetched {name}")
 
     def _say(self, line: str) -> None:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -20,15 +21,18 @@ from lab.report.line import Line, expected, failure, name, root_cause, unexpecte
 # outcome → how it shows: word and colour. Short, as nine of them stand side by side.
 _OUTCOMES = {
     "works": ("works", "green"),
-    "not-supported": ("unsupported", "yellow"),
+    "not-supported": ("unsupp.", "yellow"),
     "refused-by-rule": ("refused", "magenta"),
     "error": ("error", "red"),
     "crash": ("CRASH", "bold red"),
-    "silently-wrong": ("WRONG ROWS", "bold white on red"),
+    "silently-wrong": ("WRONG", "bold white on red"),
     "not-run": ("not run", "dim"),
 }
 _CLAIMS = {"reproduced": " =", "differs": " ≠", "none": ""}
-LEGEND = "= as the document says   ≠ not as the document says   no sign: the document is silent   ! unexpected"
+LEGEND = (
+    "unsupp.: not supported   WRONG: wrong rows without an error   = as the document says   "
+    "≠ not as the document says   no sign: the document is silent   ! unexpected"
+)
 
 
 @dataclass(frozen=True)
@@ -71,18 +75,47 @@ class Matrix:
         )
 
 
-def table(lines: Sequence[Line], order: Sequence[str] = ()) -> RenderableType:
-    """The matrix for a terminal, then what needs words: the unexpected, the differing claims, the missing."""
+def table(lines: Sequence[Line], order: Sequence[str] = (), width: int = 240) -> RenderableType:
+    """The matrix for a terminal of `width` columns, then what needs words.
+
+    Where the generations do not fit side by side, further tables follow with the rest of them.
+    """
     matrix = Matrix.of(lines, order)
-    shown = Table(title_justify="left", pad_edge=False, show_lines=False)
+    tables = [_table(matrix, columns) for columns in _fitting(matrix, width)]
+    return Group(*tables, Text(LEGEND, "dim"), *_notes(lines), Text(summary(lines), "bold"))
+
+
+def _table(matrix: Matrix, columns: Sequence[str]) -> Table:
+    shown = Table(pad_edge=False, box=SIMPLE_HEAD)
     shown.add_column("behaviour", no_wrap=True)
-    for column in matrix.columns:
-        shown.add_column(column.replace("+", "\n"), justify="left")
+    for column in columns:
+        shown.add_column(_head(column), no_wrap=True)
     for behaviour, variant in matrix.rows:
-        label = Text(behaviour) + (Text(f" {variant}", "dim") if variant != "default" else Text(""))
-        squares = (matrix.squares.get((behaviour, variant, column)) for column in matrix.columns)
+        label = Text(behaviour) if variant == "default" else Text.assemble(behaviour, (f"\n  {variant}", "dim"))
+        squares = (matrix.squares.get((behaviour, variant, column)) for column in columns)
         shown.add_row(label, *(Text(s.text, s.colour) if s else Text("·", "dim") for s in squares))
-    return Group(shown, Text(LEGEND, "dim"), *_notes(lines), Text(summary(lines), "bold"))
+    return shown
+
+
+def _fitting(matrix: Matrix, width: int) -> list[list[str]]:
+    """The columns in groups that stand side by side within `width`."""
+    first = max((max(len(b), len(v) + 2) for b, v in matrix.rows), default=0)
+    groups: list[list[str]] = [[]]
+    used = first
+    for column in matrix.columns:
+        texts = [_head(column), *(s.text for (_, _, c), s in matrix.squares.items() if c == column)]
+        needed = 3 + max(len(line) for text in texts for line in text.split("\n"))
+        if groups[-1] and used + needed > width:
+            groups.append([])
+            used = first
+        groups[-1].append(column)
+        used += needed
+    return groups
+
+
+def _head(column: str) -> str:
+    """A generation's name as high as it is narrow: spark, 3.5.6, iceberg, 1.10.0."""
+    return column.replace("+", "\n").replace("-", "\n")
 
 
 def markdown(lines: Sequence[Line], order: Sequence[str] = ()) -> str:
@@ -120,8 +153,8 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
         cells = sum(line["missing"] == missing for line in lines)
         notes.append(Text.assemble((f"not run ({cells} cells): ", "yellow"), missing))
     for (outcome, reason), failed in _failing(lines).items():
-        who = ", ".join(dict.fromkeys(line["cell"]["reader"] for line in failed))
-        head = f"{_OUTCOMES[outcome][0]} ({len(failed)} cells, {who}): "
+        readers = ", ".join(dict.fromkeys(line["cell"]["reader"] for line in failed))
+        head = f"{_OUTCOMES[outcome][0]} ({len(failed)} cells, {readers}): "
         notes.append(Text.assemble((head, _OUTCOMES[outcome][1]), f"{root_cause(failed[0])}. {reason}"))
         notes += _cures(failed[0], pages)
     for (what, why, cause), differing in _differing(lines).items():
