@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 import zipfile
@@ -224,12 +225,22 @@ def exists(cache: Cache, generation: Generation, code: str) -> bool:
         ]
         return any(pattern.search(binary.read_bytes()) for binary in binaries)
     entry = f"{where.replace('.', '/')}.class"
-    found: set[str] = set()
-    for jar in _jars(cache, generation):
+    jar = _classes(generation.name).get(entry)
+    if jar is None:
+        return False
+    with zipfile.ZipFile(jar) as archive:
+        return what in methods(archive.read(entry))
+
+
+@functools.cache
+def _classes(generation: str) -> dict[str, Path]:
+    """Each class of a generation → the first jar on its class path that has it."""
+    found: dict[str, Path] = {}
+    for jar in _jars(Cache(offline=True), GENERATIONS[generation]):
         with zipfile.ZipFile(jar) as archive:
-            if entry in archive.NameToInfo:
-                found |= methods(archive.read(entry))
-    return what in found
+            for entry in archive.namelist():
+                found.setdefault(entry, jar)
+    return found
 
 
 def _jars(cache: Cache, generation: Generation) -> list[Path]:
