@@ -257,6 +257,8 @@ def _python(site: Path, where: str) -> set[str]:
     """The functions of a module, or of one of its classes: `pyiceberg.manifest`, `pyiceberg.io.pyarrow.ArrowScan`."""
     parts, inner = where.split("."), []
     while not (file := site.joinpath(*parts).with_suffix(".py")).exists():
+        if (file := site.joinpath(*parts, "__init__.py")).exists():
+            break
         inner.insert(0, parts.pop())
     body = ast.parse(file.read_text("utf-8")).body
     for cls in inner:

@@ -48,7 +48,10 @@ WORDS: Mapping[str, str] = {
 }
 Pair = tuple[str, str]  # (encoding, word of a type)
 PAIRS: tuple[Pair, ...] = tuple(
-    (encoding, word) for encoding, takes in ENCODES.items() for word, (kind, *_) in TYPES.items() if physical(kind) in takes
+    (encoding, word)
+    for encoding, takes in ENCODES.items()
+    for word, (kind, *_) in TYPES.items()
+    if physical(kind) in takes
 )
 # An integer and a string column, in whichever encoding: over these the rest varies.
 FEW: tuple[Pair, ...] = tuple(pair for pair in PAIRS if pair[1] in ("int", "string"))
@@ -60,14 +63,14 @@ def column(pair: Pair) -> str:
     return f"{word}_{WORDS[encoding]}".upper().replace("-", "_")
 
 
-def _table(name: str, pairs: Iterable[Pair], nulls: str = "some", format_version: int = 2, page_version: int = 1) -> Table:
+def _table(
+    name: str, pairs: Iterable[Pair], nulls: str = "some", format_version: int = 2, page_version: int = 1
+) -> Table:
     """Three rows or four: a value, a null, another value, the first again. nulls: some, none, all."""
     chosen = tuple(pairs)
     picks = {"some": (1, None, 2, 1), "none": (1, 2, 1), "all": (None, None, None)}[nulls]
     rows = tuple(tuple(None if pick is None else TYPES[word][pick] for _, word in chosen) for pick in picks)
-    stored = DataFile(
-        encodings={column(pair): pair[0] for pair in chosen}, codec="snappy", page_version=page_version
-    )
+    stored = DataFile(encodings={column(pair): pair[0] for pair in chosen}, codec="snappy", page_version=page_version)
     columns = tuple((column(pair), TYPES[pair[1]][0]) for pair in chosen)
     return Table(name, format_version, columns, rows, files=(stored,))
 
@@ -89,9 +92,7 @@ CODECS = Table(
         tuple(None if pick is None else TYPES[word][pick] for _ in CODEC_WORDS for word in ("int", "string"))
         for pick in (1, None, 2, 1)
     ),
-    files=(
-        DataFile(codec={f"{word}_{codec}".upper(): codec for codec in CODEC_WORDS for word in ("int", "string")}),
-    ),
+    files=(DataFile(codec={f"{word}_{codec}".upper(): codec for codec in CODEC_WORDS for word in ("int", "string")}),),
 )
 HADOOP = Table(
     "HADOOP_LZ4",
