@@ -311,9 +311,9 @@ class Variant:
 
     def cured_by(self) -> Mapping[str, str]:
         """The settings that make this variant's cure; empty without a cure, or where it is no setting."""
-        if self.cure is None:
+        if self.cure is None or self.cure.where is Where.ELSEWHERE:
             return {}
-        own = {**self.properties, **self.settings, **self.second_settings}
+        own = self.properties if self.cure.where is Where.TABLE else {**self.settings, **self.second_settings}
         return self.cure.settings or {key: value for key, value in own.items() if value is not None}
 
 

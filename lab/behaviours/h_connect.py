@@ -118,7 +118,8 @@ CONNECT_CONF = Behaviour(
         ),
         Expect(
             Outcome.ERROR,
-            "an example of a failure with a cause: in the JVM it is a chain of exceptions",
+            "Iceberg looks the codec up when a task opens its file: the ALTER is taken, the INSERT fails. In the JVM "
+            "the failure is a chain of exceptions",
             variants="causes",
             failure=Chain(
                 (("org.apache.spark.SparkException", "Job aborted"), ("IllegalArgumentException", _BAD_CODEC))
@@ -127,7 +128,7 @@ CONNECT_CONF = Behaviour(
         ),
         Expect(
             Outcome.ERROR,
-            "the same failure over Connect: one Python exception without a cause; the chain is text in its message, "
+            "over Connect the same failure is one Python exception without a cause; the chain is text in its message, "
             "under “JVM stacktrace:”",
             variants="causes-connect",
             failure=Chain(

@@ -80,3 +80,13 @@ TRINO_476_NO_V3_DELETES = Expect(
         "org.apache.iceberg.MergingSnapshotProducer.validateNewDeleteFile",
     ),
 )
+DEFAULT_OVERLOOKED = Trap(
+    "default-overlooked",
+    "A column's default comes back as null, without a word",
+    "",
+    {
+        "iceberg-java-*": "org.apache.iceberg.parquet.ParquetValueReaders.nulls",
+        "trino-*": "io.trino.plugin.iceberg.IcebergPageSourceProvider.createParquetPageSource",
+    },
+    remedy="read with Iceberg 1.8 or newer, with Trino 483, or write the column into every data file",
+)

@@ -24,6 +24,8 @@ dicts by column name; a column left out is null.
     update(namespace, table, filter, set)
         PyIceberg has no UPDATE. This is what its users do instead: read the rows that match, change them in
         memory, `overwrite` the matching ones with them.
+    expire_snapshots(namespace, table)
+        all but the current one; PyIceberg takes them out of the metadata and deletes no file
 
 Settings are properties of PyIceberg's catalog.
 """

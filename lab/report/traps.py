@@ -77,6 +77,14 @@ class Page:
         """The cause chain of the first failing cell; empty where no error tells."""
         return tuple(chain(self.failing[0]))
 
+    @property
+    def wordings(self) -> tuple[str, ...]:
+        """The last cause of each failing cell, once for each way to begin it: names and places differ further on."""
+        roots = (chain(line)[-1] for line in self.failing if chain(line))
+        return tuple(
+            reversed({re.sub(r"\d", "", root.partition(": ")[2][:40]): root for root in reversed([*roots])}.values())
+        )
+
 
 def code_in(trap: Trap, generation: str) -> str:
     """Where the trap's failure happens in this generation. Raises KeyError where it does not say."""
@@ -126,16 +134,14 @@ def markdown(page: Page) -> str:
         *outer, root = page.message
         causes = [*(short(cause) for cause in outer), short(root, 1500)]
         parts.append("```text\n" + "\nCaused by: ".join(causes) + "\n```")
+        parts += [f"Or: {_code(short(root))}" for root in page.wordings if root != page.message[-1]]
     else:
         parts.append("No error: the statement succeeds, and the rows are wrong.")
     parts += [f"In others' words: “{words}”." for words in trap.also]
     works = f" The same works on {_list(page.works)}." if page.works else ""
     parts.append(f"**Fails on** {_list(page.generations)}.{works}")
-    several = len(page.reasons) > 1
-    parts += [f"**Cause** {reason}{f' ({_list(who)})' if several else ''}." for reason, who in page.reasons.items()]
-    several = len(page.code) > 1
-    code = "; ".join(f"`{code}`{f' ({_list(who)})' if several else ''}" for code, who in page.code.items())
-    parts.append(f"**Code** {code}")
+    parts += [f"**Cause** {reason}{_if_some(who, page)}." for reason, who in page.reasons.items()]
+    parts.append("**Code** " + "; ".join(f"`{code}`{_if_some(who, page)}" for code, who in page.code.items()))
     for cured in page.cured:
         parts += [_cure(cured), f"**Cost** {cured.cure.cost}. Seen in {cured.seen}."]
     if trap.remedy or not page.cured:
@@ -178,8 +184,8 @@ def index(known: Iterable[Page]) -> str:
     rows += ['`iceberg-lab why "words of the message"`. Written by scripts/docs.py.', ""]
     rows += ["| message | page | fails on |", "| --- | --- | --- |"]
     for page in known:
-        told = short(page.message[-1], 200) if page.message else "no error, wrong rows"
-        words = "<br>".join(f"`{_cell(text)}`" for text in (told, *page.trap.also))
+        told = page.wordings or ("no error, wrong rows",)
+        words = "<br>".join(f"`{_cell(short(text))}`" for text in (*told, *page.trap.also))
         rows.append(f"| {words} | [{page.trap.title}]({page.trap.id}.md) | {_list(page.generations)} |")
     return "\n".join(rows) + "\n"
 
@@ -195,7 +201,7 @@ def cures(of: Sequence[Line], cells: Iterable[Line]) -> Iterator[Cured]:
     works = {_place(line["cell"]): line for line in cells if line["outcome"] == "works"}
     shown: dict[tuple[Any, ...], tuple[Cure, list[Way], list[str]]] = {}
     for line in of:
-        for variant in _curing(line):
+        for variant in curing(line):
             cure = variant.cure
             cured = works.get(_place({**line["cell"], "variant": variant.name}))
             if cure is None or cured is None:
@@ -240,7 +246,7 @@ def _statement(line: Line) -> tuple[str, str, str]:
     return cell["behaviour"], cell["variant"], "" if cell["writer"] == cell["reader"] else cell["writer"]
 
 
-def _curing(line: Line) -> Iterator[Variant]:
+def curing(line: Line) -> Iterator[Variant]:
     """The variants that are declared to cure a failing cell."""
     cell = line["cell"]
     for variant in BEHAVIOURS[cell["behaviour"]].variants:
@@ -251,6 +257,11 @@ def _curing(line: Line) -> Iterator[Variant]:
 
 def _place(cell: Line) -> tuple[str, ...]:
     return cell["behaviour"], cell["variant"], cell["writer"], cell["reader"]
+
+
+def _if_some(who: Sequence[str], page: Page) -> str:
+    """Of which of the page's generations something holds; nothing where it holds for all."""
+    return f" ({_list(who)})" if set(who) != set(page.generations) else ""
 
 
 def _list(names: Sequence[str]) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import partial, update_wrapper
 from typing import Any
 from urllib.parse import urlsplit
+
+from minio import Minio
 
 from lab.catalogs.vending import session_name
 from lab.stores import StoreEndpoint, access, seaweedfs
@@ -16,6 +18,7 @@ from lab.tables.xray import Store, referenced, xray
 from lab.tables.xray import history as snapshots
 
 Look = Callable[[RestCatalog, str, str], dict[str, Any]]
+StoreAt = Callable[[], StoreEndpoint]
 
 
 def history(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
@@ -36,17 +39,25 @@ def written(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
     }
 
 
-def orphans(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+def orphans(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
     """the store's listing below the table's location against all that its metadata refers to: how many files of data
     and of metadata nobody refers to"""
     loaded = rest.load_table(namespace, table)
-    store, location = Store(loaded.credentials), loaded.metadata["location"].rstrip("/")
-    lost = set(store.listed(location)) - referenced(loaded, store)
+    location = loaded.metadata["location"].rstrip("/")
+    listed = _listed(seaweedfs.client(store()), location)  # by the administrator: a session may lack the right to
+    lost = listed - referenced(loaded, Store(loaded.credentials))
     metadata = sum(path.startswith(f"{location}/metadata/") for path in lost)
     return {"data": len(lost) - metadata, "metadata": metadata}
 
 
-def deletes(store: Callable[[], StoreEndpoint], rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+def _listed(s3: Minio, location: str) -> set[str]:
+    """The location of every object below s3://bucket/prefix."""
+    path = urlsplit(location)
+    found = s3.list_objects(path.netloc, f"{path.path.strip('/')}/", recursive=True)
+    return {f"{path.scheme}://{path.netloc}/{each.object_name}" for each in found}
+
+
+def deletes(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
     """the store's access record: delete requests for the table's objects (a batch is one), the keys that they named as
     far as the record tells, for how many of these no object existed, and how many requests were refused"""
     endpoint, location = store(), rest.load_table(namespace, table).metadata["location"].rstrip("/")
@@ -125,12 +136,12 @@ def _footers(rest: RestCatalog, namespace: str, table: str) -> list[tuple[int, F
 LOOKS: Mapping[str, Look] = {
     "history": history,
     "written": written,
-    "orphans": orphans,
     "stored": stored,
     "compressed": compressed,
 }
 
 
-def looks(store: Callable[[], StoreEndpoint]) -> Mapping[str, Look]:
-    """All looks of a lab, the one at its store's record included; `store` is asked for only by that one."""
-    return {**LOOKS, "deletes": partial(deletes, store)}
+def looks(store: StoreAt) -> Mapping[str, Look]:
+    """All looks of a lab, those at its store included; `store` is asked for only by these."""
+    at_store = (orphans, deletes)
+    return {**LOOKS, **{look.__name__: update_wrapper(partial(look, store), look) for look in at_store}}

@@ -83,12 +83,6 @@ class Store:
             region=credentials.get("s3.region") or credentials.get("client.region"),
         )
 
-    def listed(self, location: str) -> Iterator[str]:
-        """The location of every object below s3://bucket/prefix."""
-        path = urlsplit(location)
-        for found in self._client.list_objects(path.netloc, f"{path.path.strip('/')}/", recursive=True):
-            yield f"{path.scheme}://{path.netloc}/{found.object_name}"
-
     def read(self, location: str) -> bytes:
         """A whole object."""
         path = urlsplit(location)

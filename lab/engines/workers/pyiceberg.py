@@ -196,6 +196,14 @@ def update(catalog: RestCatalog, namespace: str, table: str, filter: str, set: M
     return NOTHING
 
 
+def expire_snapshots(catalog: RestCatalog, namespace: str, table: str) -> Answer:
+    loaded = catalog.load_table(_name(namespace, table))
+    current = loaded.current_snapshot()
+    past = [snapshot.snapshot_id for snapshot in loaded.snapshots() if snapshot != current]
+    loaded.maintenance.expire_snapshots().by_ids(past).commit()
+    return NOTHING
+
+
 OPERATIONS = {
     operation.__name__: operation
     for operation in (
@@ -213,6 +221,7 @@ OPERATIONS = {
         overwrite,
         delete,
         update,
+        expire_snapshots,
     )
 }
 
