@@ -21,7 +21,7 @@ from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS
 from lab.errors import LabError, UsageError
 from lab.model import Failure, Rows
-from lab.records.record import as_json, read
+from lab.records.record import as_json, read, valid
 from lab.report import matrix as report
 from lab.report import state, traps
 from lab.report import why as pages
@@ -48,6 +48,10 @@ class Group(click.Group):
             ctx.exit(2)
         except LabError as e:
             ERR.print(Text.assemble(("could not run: ", "bold red"), str(e)))
+            ctx.exit(3)
+        except OSError as e:  # a folder that can't be written, a disk that is full: the user's to mend
+            where = f" ({e.filename}); ICEBERG_LAB_STATE and ICEBERG_LAB_CACHE name other folders" if e.filename else ""
+            ERR.print(Text.assemble(("could not run: ", "bold red"), f"{e.strerror or e}{where}"))
             ctx.exit(3)
         except KeyboardInterrupt:
             ERR.print("interrupted; what was observed before is kept in the run's record")
@@ -97,7 +101,7 @@ def matrix(form: str, seed: str | None, record: Path | None, **words: str | None
     """Run behaviours on engine generations and show what each did."""
     selection = plan.select(words, seed)
     if record is not None:
-        _show(plan.chosen(read(record), selection), form)
+        _show(plan.chosen(valid(record), selection), form)
         return
     with labs.open_run(selection, ERR) as run:
         run.start()

@@ -18,7 +18,7 @@ RECORD = ROOT / "docs" / "record.jsonl"
 def command(tmp_path: Path):  # type: ignore[no-untyped-def]
     """The command as a user types it, in a home of its own. Returns exit code, standard output and error."""
 
-    def run(*words: str) -> tuple[int, str, str]:
+    def run(*words: str, state: Path = tmp_path / "state") -> tuple[int, str, str]:
         done = subprocess.run(
             [sys.executable, "-m", "lab", *words],
             cwd=ROOT,
@@ -27,7 +27,7 @@ def command(tmp_path: Path):  # type: ignore[no-untyped-def]
             timeout=60,
             env={
                 **os.environ,
-                "ICEBERG_LAB_STATE": str(tmp_path / "state"),
+                "ICEBERG_LAB_STATE": str(state),
                 "ICEBERG_LAB_CACHE": str(tmp_path / "cache"),
             },
         )
@@ -98,6 +98,22 @@ def test_a_message_leads_to_its_cause_and_cure(command) -> None:  # type: ignore
     assert "iceberg-lab why v3-position-deletes" in " ".join(out.split())
     code, _, err = command("why", "v3", "--record", "nowhere")
     assert (code, "no record at nowhere" in err) == (3, True)
+
+
+def test_a_record_edited_by_hand_is_refused_in_one_line(command, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    first, second = RECORD.read_text("utf-8").splitlines()[:2]
+    edited = tmp_path / "edited.jsonl"
+    edited.write_text(first + "\n" + second.replace('"outcome"', '"outcom"') + "\n", "utf-8")
+    code, out, err = command("matrix", "--record", str(edited))
+    assert (code, out) == (3, "")
+    assert "line 2 does not obey" in err
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_one_line(command, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "file").touch()
+    code, out, err = command("matrix", "--generations", "duckdb*", state=tmp_path / "file" / "below")
+    assert (code, out) == (3, "")
+    assert "ICEBERG_LAB_STATE" in err
 
 
 def test_no_lab_is_up(command) -> None:  # type: ignore[no-untyped-def]

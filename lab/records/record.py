@@ -18,6 +18,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+
 import lab
 from lab.errors import LabError
 from lab.model import (
@@ -132,6 +134,16 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
                 f"{path} has schema {value['schema']}; this lab reads up to {SCHEMA_VERSION}: update the lab"
             )
         yield value
+
+
+def valid(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of somebody's record, each held against the published schema. Raises LabError for the first bad one."""
+    validator = jsonschema.Draft202012Validator(schema())
+    for number, line in enumerate(read(path), 1):
+        error = jsonschema.exceptions.best_match(validator.iter_errors(line))
+        if error is not None:
+            raise LabError(f"{path}: line {number} does not obey the record's schema: {error.message[:200]}")
+        yield line
 
 
 def recorded(line: Mapping[str, Any]) -> Recorded:
