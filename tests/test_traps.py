@@ -137,7 +137,7 @@ def test_a_cure_is_what_the_cured_cell_ran_with_and_helps_somewhere() -> None:
         (Where.DUCKDB_SESSION, ("TimeZone", "UTC"), ["SET TimeZone = 'UTC'"]),
         (Where.DUCKDB_ATTACH, ("attach.READ_ONLY", "false"), ["READ_ONLY 'false'"]),
         (Where.PYICEBERG_CATALOG, ("s3.region", "r"), ["s3.region: r"]),
-        (Where.TABLE, ("k", "v"), ["ALTER TABLE TABLE SET TBLPROPERTIES ('k'='v')", "k=v"]),
+        (Where.TABLE, ("k", "v"), ["ALTER TABLE db.t SET TBLPROPERTIES ('k'='v')", "k=v"]),
         (Where.ELSEWHERE, ("k", "v"), []),
     ],
 )

@@ -36,10 +36,11 @@ def variants(table: Table, columns: Sequence[str]) -> tuple[Variant, ...]:
 
     Where that helps all generations but the oldest, the oldest has a variant of its own, which is no cure.
     """
+    loads = table not in (encodings.TIMES, encodings.FORMAT_V3)  # the oldest can't even load those
     found = []
     for name in columns:
         word = name.lower().replace("_", "-")
-        split = any(fnmatchcase(f"{OFF}/{word}", glob) for glob in SPLIT_INTEGERS.split(","))
+        split = loads and any(fnmatchcase(f"{OFF}/{word}", glob) for glob in SPLIT_INTEGERS.split(","))
         steps, settings = select(table, name), {VECTORIZATION: "false"}
         cure = Cure(Where.SPARK_SESSION, ROW_BY_ROW, variants=f"default/{word}")
         found += [

@@ -55,7 +55,7 @@ UNKNOWN_CODEC = Trap(
     "A table property names a codec that Iceberg doesn't know",
     r"Unsupported compression codec: ",
     "org.apache.iceberg.parquet.Parquet$WriteBuilder$Context.toCodec",
-    remedy="ALTER TABLE TABLE SET TBLPROPERTIES ('write.parquet.compression-codec'='zstd')",
+    remedy="ALTER TABLE db.t SET TBLPROPERTIES ('write.parquet.compression-codec'='zstd')",
 )
 _STATIC = Expect(
     Outcome.ERROR,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lab.model import Where
 
 CATALOG = "CATALOG"  # stands for the name of the user's catalog
-TABLE = "TABLE"
+TABLE = "db.t"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from lab.behaviours import BEHAVIOURS
+from lab.model import ENGINES
 from lab.report import traps
 from lab.report.line import Line, expected, failure, name, root_cause, unexpected
 
@@ -54,7 +56,10 @@ class Square:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Rows (behaviour, variant) by columns (generation) of squares; a pair that was not selected has none."""
+    """Rows (behaviour, variant) by columns (generation) of squares; a pair that was not selected has none.
+
+    Variants whose names differ behind a slash only share a row, and there a square: `default/int`, `default/long`.
+    """
 
     rows: tuple[tuple[str, str], ...]
     columns: tuple[str, ...]
@@ -66,7 +71,8 @@ class Matrix:
         grouped: dict[tuple[str, str, str], list[Line]] = {}
         for line in lines:
             cell = line["cell"]
-            grouped.setdefault((cell["behaviour"], cell["variant"], cell["reader"]), []).append(line)
+            variant = cell["variant"].partition("/")[0]
+            grouped.setdefault((cell["behaviour"], variant, cell["reader"]), []).append(line)
         readers = list(dict.fromkeys(reader for _, _, reader in grouped))
         return cls(
             tuple(dict.fromkeys((b, v) for b, v, _ in grouped)),
@@ -80,8 +86,8 @@ def table(lines: Sequence[Line], order: Sequence[str] = (), width: int = 240) ->
 
     Where the generations do not fit side by side, further tables follow with the rest of them.
     """
-    matrix = Matrix.of(lines, order)
-    tables = [_table(matrix, columns) for columns in _fitting(matrix, width)]
+    matrices = _matrices(lines, order)
+    tables = [_table(matrix, columns) for matrix in matrices for columns in _fitting(matrix, width)]
     return Group(*tables, Text(LEGEND, "dim"), *_notes(lines), Text(summary(lines), "bold"))
 
 
@@ -120,15 +126,28 @@ def _head(column: str) -> str:
 
 def markdown(lines: Sequence[Line], order: Sequence[str] = ()) -> str:
     """The matrix as a Markdown table, with its notes as a list."""
-    matrix = Matrix.of(lines, order)
+    rows = [row for matrix in _matrices(lines, order) for row in [*_rows(matrix), ""]]
+    notes = [f"  - {note.plain.strip()}" if note.plain[0] == " " else f"- {note.plain}" for note in _notes(lines)]
+    return "\n".join([*rows, LEGEND, "", *notes, "", summary(lines), ""])
+
+
+def _rows(matrix: Matrix) -> list[str]:
     head = ["behaviour", *(column.replace("+", "<br>") for column in matrix.columns)]
     rows = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     for behaviour, variant in matrix.rows:
         label = behaviour if variant == "default" else f"{behaviour} *{variant}*"
         squares = (matrix.squares.get((behaviour, variant, column)) for column in matrix.columns)
         rows.append("| " + " | ".join([label, *(s.text.replace("\n", "<br>") if s else "·" for s in squares)]) + " |")
-    notes = [f"  - {note.plain.strip()}" if note.plain[0] == " " else f"- {note.plain}" for note in _notes(lines)]
-    return "\n".join([*rows, "", LEGEND, "", *notes, "", summary(lines), ""])
+    return rows
+
+
+def _matrices(lines: Sequence[Line], order: Sequence[str]) -> list[Matrix]:
+    """One of the engines, and one for what is asked of something else: a behaviour says who takes part in it."""
+    apart: dict[tuple[str, ...], list[Line]] = {}
+    for line in lines:
+        behaviour = BEHAVIOURS.get(line["cell"]["behaviour"])
+        apart.setdefault(behaviour.kinds if behaviour else ENGINES, []).append(line)
+    return [Matrix.of(some, order) for some in apart.values()]
 
 
 def summary(lines: Sequence[Line]) -> str:

@@ -137,19 +137,20 @@ def markdown(page: Page) -> str:
         parts += [f"Or: {_code(short(root))}" for root in page.wordings if root != page.message[-1]]
     else:
         parts.append("No error: the statement succeeds, and the rows are wrong.")
-    parts += [f"In others' words: “{words}”." for words in trap.also]
+    if trap.also:
+        parts.append("In others' words: " + "; ".join(f"“{words}”" for words in trap.also) + ".")
     works = f" The same works on {_list(page.works)}." if page.works else ""
     parts.append(f"**Fails on** {_list(page.generations)}.{works}")
     parts += [f"**Cause** {reason}{_if_some(who, page)}." for reason, who in page.reasons.items()]
     parts.append("**Code** " + "; ".join(f"`{code}`{_if_some(who, page)}" for code, who in page.code.items()))
-    for cured in page.cured:
-        parts += [_cure(cured), f"**Cost** {cured.cure.cost}. Seen in {cured.seen}."]
+    parts += [f"{_cure(cured)} **Cost** {cured.cure.cost}. Seen in {cured.seen}." for cured in page.cured]
     if trap.remedy or not page.cured:
         parts.append(f"**Cure** {trap.remedy or 'no setting; an engine of those in which it works'}.")
     sources = "; ".join(dict.fromkeys(behaviour.source for behaviour in page.behaviours))
     parts.append(f"**Source** {sources}.")
-    ids = ",".join(behaviour.id for behaviour in page.behaviours)
-    parts.append(f"**See it** `iceberg-lab matrix --behaviours '{ids}' --generations '{page.generations[0]}'`")
+    cell = page.failing[0]["cell"]
+    who = ",".join(dict.fromkeys((cell["writer"], cell["reader"])))
+    parts.append(f"**See it** `iceberg-lab matrix --behaviours {cell['behaviour']} --generations '{who}'`")
     return "\n\n".join(parts) + "\n"
 
 
