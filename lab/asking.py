@@ -18,6 +18,8 @@ def words(namespace: str, table: Table, writer: str, reader: str) -> dict[str, s
     return {
         "table": f"{dialect.CATALOG}.{namespace}.{table.name}",
         "namespace": namespace,
+        "namespace_lower": namespace.lower(),
+        "namespace_mixed": namespace.title(),
         "table_name": table.name,
         "writer": writer,
         "reader": reader,

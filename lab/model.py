@@ -162,7 +162,7 @@ class Step:
     """One statement of a case, or one look at the table by the lab itself.
 
     `sql` may differ by dialect (`{"trino": …, "*": …}`; a kind without an entry is not asked); `{table}`,
-    `{namespace}`, `{writer}` and `{reader}` are filled in.
+    `{namespace}` (also `{namespace_lower}`, `{namespace_mixed}`), `{writer}` and `{reader}` are filled in.
     `call` is what an engine without SQL does instead. `insert` is the rows that `{rows}` stands for. `truth` is
     the rows that must come back, in any order (`among`: others may come too), per kind where a dialect folds
     names: it comes from the data that was inserted, never from an engine. `look` names an inspection of

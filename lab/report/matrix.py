@@ -190,7 +190,9 @@ def _cures(line: Line, pages: Mapping[str, traps.Page]) -> list[Text]:
     page = pages.get(told.trap.id) if told and told.trap else None
     if page is None:
         return []
-    return [*map(_cure, page.cured), Text(f"  more: iceberg-lab why {page.trap.id}", "dim")]
+    first = line in page.failing[:1]  # once is enough: the same trap may stand in several notes
+    cures = map(_cure, page.cured) if first else ()
+    return [*cures, Text(f"  more: iceberg-lab why {page.trap.id}", "dim")]
 
 
 def _cure(cured: traps.Cured) -> Text:

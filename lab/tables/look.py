@@ -39,6 +39,15 @@ def written(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
     }
 
 
+def names(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """the catalog's own listing: how a case's further namespace, its table and columns are stored, in which case"""
+    (found,) = (n for n in rest.namespaces() if n.lower().startswith(f"{namespace}_".lower()))
+    (stored,) = rest.tables(found)
+    schema = rest.load_table(found, stored).metadata["schemas"][-1]
+    spelling = "upper" if found.isupper() else "lower" if found.islower() else "mixed"
+    return {"namespace": spelling, "table": stored, "columns": [field["name"] for field in schema["fields"]]}
+
+
 def orphans(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
     """the store's listing below the table's location against all that its metadata refers to: how many files of data
     and of metadata nobody refers to"""
@@ -136,6 +145,7 @@ def _footers(rest: RestCatalog, namespace: str, table: str) -> list[tuple[int, F
 LOOKS: Mapping[str, Look] = {
     "history": history,
     "written": written,
+    "names": names,
     "stored": stored,
     "compressed": compressed,
 }

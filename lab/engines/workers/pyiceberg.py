@@ -144,9 +144,13 @@ def scan(
     columns: Sequence[str] | None = None,
     filter: str | None = None,
     snapshot: int | None = None,
+    case_sensitive: bool = True,
 ) -> Answer:
     wanted = catalog.load_table(_name(namespace, table)).scan(
-        row_filter=filter or EVERYTHING, selected_fields=tuple(columns or ("*",)), snapshot_id=snapshot
+        row_filter=filter or EVERYTHING,
+        selected_fields=tuple(columns or ("*",)),
+        case_sensitive=case_sensitive,
+        snapshot_id=snapshot,
     )
     described = [(field.name, str(field.field_type)) for field in wanted.projection().fields]
     read = wanted.to_arrow()
