@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from lab.catalogs import proxy, vending
+from lab.catalogs import DENY, GRANT, proxy, vending
 from lab.catalogs.proxy import Forward, Proxy, Request, Response
 from lab.catalogs.vending import Credentials, Terms, session_policy
 from lab.stores import StoreEndpoint
@@ -270,6 +270,30 @@ def test_a_session_is_shared_until_half_of_its_life(gateway: Gateway) -> None:
     gateway.sts.lifetime = 1700
     Catalog.table = {"metadata": {"location": LOCATION + "3"}}
     assert [gateway.load()["config"]["s3.access-key-id"] for _ in range(2)] == ["key3", "key4"]
+
+
+def test_a_tables_property_narrows_its_sessions_and_has_them_made_anew(gateway: Gateway) -> None:
+    assert gateway.load()["config"]["s3.access-key-id"] == "key1"
+    denied = {DENY: "s3:DeleteObject"}
+    Catalog.table = {"metadata": {"location": LOCATION, "properties": denied}}
+    assert [gateway.load()["config"]["s3.access-key-id"] for _ in range(2)] == ["key2", "key2"]
+    whole, narrowed = ({a for s in policy["Statement"] for a in s["Action"]} for policy in gateway.sts.policies)
+    assert whole - narrowed == {"s3:DeleteObject"}
+    assert whole > narrowed
+    Catalog.table = TABLE
+    assert gateway.load()["config"]["s3.access-key-id"] == "key1"
+    told = [json.loads(line).get("denied") for line in gateway.record.getvalue().splitlines()]
+    assert told == [None, ["s3:DeleteObject"], ["s3:DeleteObject"], None]
+
+
+@pytest.mark.parametrize("wanted", ["s3:*", "s3:DeleteObject,sts:AssumeRole"])
+def test_a_property_that_names_what_no_session_has_is_refused_with_what_to_write(gateway: Gateway, wanted: str) -> None:
+    Catalog.table = {"metadata": {"location": LOCATION, "properties": {GRANT: wanted}}}
+    status, _, body = gateway.ask("GET", "/v1/namespaces/ns/tables/orders", headers=WANTS)
+    assert status == 400
+    assert f"{GRANT} names" in body["error"]["message"]
+    assert "it takes some of s3:GetObject" in body["error"]["message"]
+    assert gateway.sts.policies == []
 
 
 def test_a_refusing_sts_is_an_error_and_not_remembered(gateway: Gateway) -> None:

@@ -67,7 +67,7 @@ def parsed(chunks: Iterator[bytes]) -> Iterator[Access]:
     """The requests in a stream of fluentd's forward protocol as JSON: `[tag, time, {…}, {}]`, one after another."""
     decoder, utf8, text = json.JSONDecoder(), codecs.getincrementaldecoder("utf-8")(), ""
     for chunk in chunks:
-        text += utf8.decode(chunk)
+        text = (text + utf8.decode(chunk)).lstrip()
         while text:
             try:
                 (_, _, said, _), end = decoder.raw_decode(text)
