@@ -1,8 +1,8 @@
 """The store's own record of what it was asked, by whom and with what answer: a line of JSON per request.
 
-SeaweedFS sends its access log to a collector as it writes an answer, and waits for nobody: the record neither
-slows nor alters what an engine does. What it does not tell: the keys of a batch (DeleteObjects) that were refused,
-and an aborted upload from a deletion.
+SeaweedFS sends its access log to a collector beside its answers, so that nothing stands between an engine and the
+store; a request takes a tenth of a millisecond more. What the log does not tell: the keys of a refused batch
+(DeleteObjects), and an aborted upload from a deletion.
 """
 
 from __future__ import annotations
