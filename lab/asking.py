@@ -25,9 +25,11 @@ def words(namespace: str, table: Table, writer: str, reader: str) -> dict[str, s
 
 
 def say(session: Session, who: Generation, table: Table, step: Step, filling: Mapping[str, str]) -> StepResult:
-    """Says one step, which has words for this kind of engine, to a session."""
+    """Says one step to a session. Raises LabError where the step has no words for this kind of engine."""
     statement = step.statement(who.kind)
-    assert statement is not None
+    if statement is None:
+        words_for = "a call" if who.kind == "pyiceberg" else f"SQL for {who.kind}"
+        raise LabError(f"step {step.name!r} says nothing to {who.name}: give it {words_for}, or make it optional")
     rows = _filled(step.insert, filling)
     if isinstance(statement, Call):
         names = [name for name, _ in table.columns]

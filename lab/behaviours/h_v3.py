@@ -38,7 +38,7 @@ PARSE_ERROR = Behaviour(
     document="Spark 3.2 with Iceberg 1.4: SELECT and INSERT fail while parsing the catalog's answer of 200",
     table=ORDERS_V3,
     steps=(read(ORDERS_V3),),
-    variants=(Variant("select"), Variant("insert", steps=(insert(DESK_MAT),))),
+    variants=(Variant("select"), Variant("insert", steps=(insert(DESK_MAT), read(ORDERS_V3, DESK, CHAIR, DESK_MAT)))),
     claims=(Claim("spark-3.2*", REFUSED, failure=UNSUPPORTED_VERSION),),
     expect=(
         SPARK_3_2_NO_V3,
@@ -101,6 +101,7 @@ UPDATE = Behaviour(
             generations="spark-3.5*",
             variants="no-extensions",
             failure=STRUCTS_DO_NOT_MATCH,
+            at="update",
         ),
         Expect(
             Outcome.SILENTLY_WRONG,
