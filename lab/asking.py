@@ -8,8 +8,8 @@ from typing import Any
 
 from lab.engines import Session, dialect
 from lab.errors import LabError
-from lab.model import Call, Failure, Generation, Statement, Step, StepResult, Table
-from lab.records.verdict import PLAIN_READ
+from lab.model import Call, Failure, Generation, Rows, Statement, Step, StepResult, Table
+from lab.records.verdict import PLAIN_READ, same_rows
 from lab.tables.orders import NAMESPACE, ORDERS_V2
 
 
@@ -64,6 +64,18 @@ def seed(session: Session, kind: str, namespace: str, table: Table, properties: 
         if isinstance(answer, Failure):
             chain = " ← ".join(f"{c.cls}: {c.message.strip()[:300]}" for c in answer.causes)
             raise LabError(f"{statement}: {chain}")
+
+
+def untouched(session: Session, who: Generation, namespace: str, table: Table) -> None:
+    """Raises LabError unless the table still has its seed rows and no other: somebody may have looked around in it."""
+    call = Call("scan", {"namespace": "{namespace}", "table": "{table_name}"})
+    read = Step("untouched", "SELECT * FROM {table}", call)
+    answer = say(session, who, table, read, words(namespace, table, who.name, who.name)).answer
+    if not isinstance(answer, Rows) or not same_rows(answer.rows, table.rows):
+        raise LabError(
+            f"{namespace}.{table.name} of the lab that is up is not as it was made; "
+            "make it anew with: iceberg-lab down, then iceberg-lab up"
+        )
 
 
 def _filled(value: Any, filling: Mapping[str, str]) -> Any:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
-from lab.asking import plain_read, say, seed, words
+from lab.asking import plain_read, say, seed, untouched, words
 from lab.catalogs import CatalogEndpoint
 from lab.engines import Engine, Session, adapter
 from lab.errors import LabError
@@ -117,13 +117,15 @@ class Tables:
         return [self.get(table, NAMESPACE) for table in (ORDERS_V2, ORDERS_V3)]
 
     def _make(self, table: Table, namespace: str, properties: Mapping[str, str]) -> None:
-        if namespace == NAMESPACE and self._stands(namespace, table):
-            return  # a lab that was up before has it
+        stands = namespace == NAMESPACE and self._stands(namespace, table)
         with self._engines.using(self.generation, "seed") as engine:
             if self._session is None or self._session[0] is not engine:
                 self._session = (engine, engine.session())
             try:
-                seed(self._session[1], self.generation.kind, namespace, table, properties)
+                if stands:  # in a lab that was up before
+                    untouched(self._session[1], self.generation, namespace, table)
+                else:
+                    seed(self._session[1], self.generation.kind, namespace, table, properties)
             except LabError:
                 self._session = None  # it may be the session that is broken
                 raise
