@@ -226,7 +226,9 @@ class Trap:
 
     id: str  # the page's name, for ever
     title: str  # in the words of who meets it
-    symptom: str  # regular expression found in the recorded messages of this trap and of no other; "": no error tells
+    # Regular expression found in the recorded messages of this trap and of no other; what its groups match tells the
+    # wordings apart of which the page shows one each. "": no error tells.
+    symptom: str
     code: str | Mapping[str, str]  # where it happens: `package.Class.method`, per globs of generations if they differ
     remedy: str = ""  # a cure that no variant can show, e.g. what to change in the other engine
     also: tuple[str, ...] = ()  # the same failure in others' words, so that a search for those finds the page too

@@ -58,7 +58,7 @@ ROW_BY_ROW = "Spark reads row by row instead of in batches of columns: slower, t
 VECTORIZED_ENCODING = Trap(
     "vectorized-encoding",
     "Spark's vectorized reader doesn't know the encoding of a Parquet column",
-    r"Cannot support vectorized reads for column .* with encoding ",
+    r"Cannot support vectorized reads for column .* with encoding (\w+)",
     "org.apache.iceberg.arrow.vectorized.parquet.VectorizedPageIterator.initDataReader",
 )
 TRINO_476_NO_V3_DELETES = Expect(

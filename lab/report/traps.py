@@ -29,11 +29,8 @@ class Cured:
 
     @property
     def seen(self) -> str:
-        """The cells, many of one variant in one word."""
-        grouped: dict[str, list[str]] = {}
-        for cell in self.cells:
-            grouped.setdefault(cell.partition(" [")[0], []).append(cell)
-        return ", ".join(c[0] if len(c) == 1 else f"{which} ({len(c)} cells)" for which, c in grouped.items())
+        """Some of the cells, and how many more there are."""
+        return ", ".join(self.cells[:3]) + (f" and {len(self.cells) - 3} more" if len(self.cells) > 3 else "")
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Page:
     """A trap as a record shows it."""
 
     trap: Trap
-    failing: tuple[Line, ...]
+    failing: tuple[Line, ...]  # those of documented behaviours first
     works: tuple[str, ...]  # generations in which the same statements work under the same settings
     cured: tuple[Cured, ...]
 
@@ -79,11 +76,13 @@ class Page:
 
     @property
     def wordings(self) -> tuple[str, ...]:
-        """The last cause of each failing cell, once for each way to begin it: names and places differ further on."""
-        roots = (chain(line)[-1] for line in self.failing if chain(line))
-        return tuple(
-            reversed({re.sub(r"\d", "", root.partition(": ")[2][:40]): root for root in reversed([*roots])}.values())
-        )
+        """The last cause of the failing cells, once for each way in which the symptom is worded."""
+        found: dict[Any, str] = {}
+        for line in self.failing:
+            causes = chain(line)
+            for match in filter(None, (re.search(self.trap.symptom, cause) for cause in causes if self.trap.symptom)):
+                found.setdefault(match.groups() or match[0], causes[-1])
+        return tuple(dict.fromkeys(found.values()))
 
 
 def code_in(trap: Trap, generation: str) -> str:
@@ -104,10 +103,11 @@ def pages(lines: Iterable[Line]) -> dict[str, Page]:
         told = expected(line)
         if told and told.trap and line["outcome"] in FAILED:
             seen.setdefault(told.trap.id, (told.trap, []))[1].append(line)
-    return {
-        trap.id: Page(trap, tuple(found), _works(found, cells), tuple(cures(found, cells)))
-        for _, (trap, found) in sorted(seen.items())
-    }
+    found = {}
+    for i, (trap, failing) in sorted(seen.items()):
+        failing.sort(key=_undocumented)
+        found[i] = Page(trap, tuple(failing), _works(failing, cells), tuple(cures(failing, cells)))
+    return found
 
 
 def said_by(trap: Trap, causes: Sequence[str]) -> bool:
@@ -133,15 +133,16 @@ def markdown(page: Page) -> str:
     if page.message:
         *outer, root = page.message
         causes = [*(short(cause) for cause in outer), short(root, 1500)]
-        parts.append("```text\n" + "\nCaused by: ".join(causes) + "\n```")
-        parts += [f"Or: {_code(short(root))}" for root in page.wordings if root != page.message[-1]]
+        told = ["\nCaused by: ".join(causes), *(short(other) for other in page.wordings if other != root)]
+        parts.append("```text\n" + "\n\n".join(told) + "\n```")
     else:
         parts.append("No error: the statement succeeds, and the rows are wrong.")
     if trap.also:
         parts.append("In others' words: " + "; ".join(f"“{words}”" for words in trap.also) + ".")
     works = f" The same works on {_list(page.works)}." if page.works else ""
     parts.append(f"**Fails on** {_list(page.generations)}.{works}")
-    parts += [f"**Cause** {reason}{_if_some(who, page)}." for reason, who in page.reasons.items()]
+    causes = [f"{reason}{_if_some(who, page)}." for reason, who in page.reasons.items()]
+    parts.append("**Cause** " + causes[0] if len(causes) == 1 else "\n- ".join(["**Cause**", *causes]))
     parts.append("**Code** " + "; ".join(f"`{code}`{_if_some(who, page)}" for code, who in page.code.items()))
     parts += [f"{_cure(cured)} **Cost** {cured.cure.cost}. Seen in {cured.seen}." for cured in page.cured]
     if trap.remedy or not page.cured:
@@ -228,6 +229,10 @@ def _cure(cured: Cured) -> str:
         lines = " and ".join(map(_code, way.lines)) if way.where else " ".join(way.lines)
         told.append(f"{lines}{f' ({way.where})' if way.where else ''}")
     return f"**Cure** {', or '.join(told)}."
+
+
+def _undocumented(line: Line) -> bool:
+    return BEHAVIOURS[line["cell"]["behaviour"]].document is None
 
 
 def _works(failing: Sequence[Line], cells: Sequence[Line]) -> tuple[str, ...]:
