@@ -209,7 +209,9 @@ def serialized(kind: str, value: Any) -> bytes:
             return struct.pack("<f" if kind == "float" else "<d", value)
         case Decimal():
             unscaled = int(value.scaleb(int(kind.rstrip(")").split(",")[1])))
-            return unscaled.to_bytes((unscaled.bit_length() + 8) // 8, "big", signed=True)
+            return unscaled.to_bytes(
+                (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1, "big", signed=True
+            )
         case str():
             return value.encode()
         case bytes():
