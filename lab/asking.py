@@ -8,8 +8,8 @@ from typing import Any
 
 from lab.engines import Session, dialect
 from lab.errors import LabError
-from lab.model import Call, Failure, Generation, Statement, Step, StepResult, Table
-from lab.records.verdict import PLAIN_READ
+from lab.model import Call, Failure, Generation, Rows, Statement, Step, StepResult, Table
+from lab.records.verdict import PLAIN_READ, same_rows
 from lab.tables.orders import NAMESPACE, ORDERS_V2
 
 
@@ -27,9 +27,11 @@ def words(namespace: str, table: Table, writer: str, reader: str) -> dict[str, s
 
 
 def say(session: Session, who: Generation, table: Table, step: Step, filling: Mapping[str, str]) -> StepResult:
-    """Says one step, which has words for this kind of engine, to a session."""
+    """Says one step to a session. Raises LabError where the step has no words for this kind of engine."""
     statement = step.statement(who.kind)
-    assert statement is not None
+    if statement is None:
+        words_for = "a call" if who.kind == "pyiceberg" else f"SQL for {who.kind}"
+        raise LabError(f"step {step.name!r} says nothing to {who.name}: give it {words_for}, or make it optional")
     rows = _filled(step.insert, filling)
     if isinstance(statement, Call):
         names = [name for name, _ in table.columns]
@@ -66,6 +68,18 @@ def done(session: Session, statement: Statement) -> None:
     if isinstance(answer, Failure):
         chain = " ← ".join(f"{c.cls}: {c.message.strip()[:300]}" for c in answer.causes)
         raise LabError(f"{str(statement)[:300]}: {chain}")
+
+
+def untouched(session: Session, who: Generation, namespace: str, table: Table) -> None:
+    """Raises LabError unless the table still has its seed rows and no other: somebody may have looked around in it."""
+    call = Call("scan", {"namespace": "{namespace}", "table": "{table_name}"})
+    read = Step("untouched", "SELECT * FROM {table}", call)
+    answer = say(session, who, table, read, words(namespace, table, who.name, who.name)).answer
+    if not isinstance(answer, Rows) or not same_rows(answer.rows, table.rows):
+        raise LabError(
+            f"{namespace}.{table.name} of the lab that is up is not as it was made; "
+            "make it anew with: iceberg-lab down, then iceberg-lab up"
+        )
 
 
 def _filled(value: Any, filling: Mapping[str, str]) -> Any:

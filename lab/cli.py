@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import sys
@@ -21,15 +22,17 @@ from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS
 from lab.errors import LabError, UsageError
 from lab.model import Failure, Rows
-from lab.records.record import as_json, read, valid
+from lab.records.record import as_json, read, recorded, valid
+from lab.records.verdict import judge
+from lab.report import line as of_line
 from lab.report import matrix as report
 from lab.report import state, traps
 from lab.report import why as pages
-from lab.report.line import unexpected
 
 # Where nobody's terminal sets the width, lines are as long as they need to be.
-OUT = Console(width=None if sys.stdout.isatty() else 240)
-ERR = Console(stderr=True, width=None if sys.stderr.isatty() else 240)
+# No markup: what an engine answers is data, brackets included.
+OUT = Console(markup=False, width=None if sys.stdout.isatty() else 240)
+ERR = Console(stderr=True, markup=False, width=None if sys.stderr.isatty() else 240)
 # A whole run on a quiet machine, published with the lab.
 RECORD = Path(lab.__file__).parents[1] / "docs" / "record.jsonl"
 FORMATS = ("table", "json", "markdown")
@@ -53,9 +56,9 @@ class Group(click.Group):
             where = f" ({e.filename}); ICEBERG_LAB_STATE and ICEBERG_LAB_CACHE name other folders" if e.filename else ""
             ERR.print(Text.assemble(("could not run: ", "bold red"), f"{e.strerror or e}{where}"))
             ctx.exit(3)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as e:
             ERR.print("interrupted; what was observed before is kept in the run's record")
-            ctx.exit(128 + signal.SIGINT)
+            ctx.exit(128 + (e.args[0] if e.args else signal.SIGINT))
 
 
 def _selects(command: Command) -> Command:
@@ -85,11 +88,14 @@ def main() -> None:
     iceberg-lab sql spark-3.5.6+iceberg-1.10.0 "SELECT * FROM lab.ANALYTICS.ORDERS_V2"
     """
     signal.signal(signal.SIGTERM, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal shows a sign less, not a stack trace
+            stream.reconfigure(errors="replace")
 
 
-def _interrupt(*_: object) -> None:
+def _interrupt(number: int, _: object) -> None:
     """A polite kill ends a run like Ctrl-C: what it started is stopped at once."""
-    raise KeyboardInterrupt
+    raise KeyboardInterrupt(number)
 
 
 @main.command()
@@ -101,25 +107,40 @@ def matrix(form: str, seed: str | None, record: Path | None, **words: str | None
     """Run behaviours on engine generations and show what each did."""
     selection = plan.select(words, seed)
     if record is not None:
-        _show(plan.chosen(valid(record), selection), form)
-        return
+        lines = plan.chosen(valid(record), selection)
+        _show(lines, form)
+        otherwise = [line for line in lines if _judged_otherwise(line)]
+        for line in otherwise:
+            ERR.print(f"! {of_line.name(line['cell'])}: this lab judges otherwise what is recorded there")
+        sys.exit(1 if otherwise or any(map(of_line.unexpected, lines)) else 0)
     with labs.open_run(selection, ERR) as run:
         run.start()
-        recorded = run.wait()
+        observed = run.wait()
         controls = {case.cell: run.control(case) for case in run.cases}
         broken = run.broken
-    lines = [as_json(r.observation, r.verdict, c.behaviour.document) for c, r in zip(run.cases, recorded, strict=True)]
+    lines = [as_json(r.observation, r.verdict, c.behaviour.document) for c, r in zip(run.cases, observed, strict=True)]
     lines = [run.recorder.redactor.json(line) for line in lines]
     _show(lines, form)
     for cell, why in controls.items():
-        for line in why:
-            ERR.print(f"! the control of {cell} did not turn: {line}", style="bold red")
-    for line in sorted(broken):
-        ERR.print(f"could not run: {line}", style="bold red")
+        for reason in why:
+            ERR.print(f"! the control of {cell} did not turn: {reason}", style="bold red")
+    for reason in sorted(broken):
+        ERR.print(f"could not run: {reason}", style="bold red")
     ERR.print(f"record: {run.recorder.path}", style="dim")
-    if any(map(unexpected, lines)) or any(controls.values()):
+    if any(map(of_line.unexpected, lines)) or any(controls.values()):
         sys.exit(1)
     sys.exit(3 if broken else 0)
+
+
+def _judged_otherwise(line: dict[str, Any]) -> bool:
+    """Whether today's declarations say something else of a recorded cell than its record does."""
+    behaviour = BEHAVIOURS.get(line["cell"]["behaviour"])
+    if behaviour is None:
+        return False
+    found = recorded(line)
+    verdict = judge(behaviour, found.observation)
+    told = found.verdict
+    return (verdict.outcome, verdict.claim, verdict.expectation) != (told.outcome, told.claim, told.expectation)
 
 
 def _show(lines: list[dict[str, Any]], form: str) -> None:

@@ -49,10 +49,13 @@ def run(request: pytest.FixtureRequest) -> Iterator[Run]:
     items = (getattr(item, "callspec", None) for item in request.session.items)
     cases: list[Case] = [spec.params["case"] for spec in items if spec and "case" in spec.params]
     console = Console(stderr=True, quiet=True)
-    with labs.open_run(_selection(request.config), console, cases) as run:
-        request.config.stash[RUN] = run
-        run.start()
-        yield run
+    try:
+        with labs.open_run(_selection(request.config), console, cases) as run:
+            request.config.stash[RUN] = run
+            run.start()
+            yield run
+    except (LabError, OSError) as e:
+        pytest.exit(f"could not run: {e}", returncode=3)
 
 
 @pytest.fixture

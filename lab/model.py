@@ -161,8 +161,9 @@ class Table:
 class Step:
     """One statement of a case, or one look at the table by the lab itself.
 
-    `sql` may differ by dialect (`{"trino": …, "*": …}`; a kind without an entry is not asked); `{table}`,
-    `{namespace}` (also `{namespace_lower}`, `{namespace_mixed}`), `{writer}` and `{reader}` are filled in.
+    `sql` may differ by dialect (`{"trino": …, "*": …}`; a kind without an entry is not asked if the step is
+    `optional`, else that is a fault of the declaration); `{table}`, `{namespace}` (also `{namespace_lower}`,
+    `{namespace_mixed}`), `{writer}` and `{reader}` are filled in.
     `call` is what an engine without SQL does instead. `insert` is the rows that `{rows}` stands for. `truth` is
     the rows that must come back, in any order (`among`: others may come too), per kind where a dialect folds
     names: it comes from the data that was inserted, never from an engine. `look` names an inspection of
@@ -177,6 +178,7 @@ class Step:
     truth: Truth | Mapping[str, Truth] | None = None
     among: bool = False
     look: str | None = None
+    optional: bool = False
     second: bool = False  # done by the reader (the second engine of a pair) instead of the writer
     always: bool = False  # of a look: taken after a failure too, to see what the failure left
 
@@ -238,6 +240,7 @@ class Trap:
 class Expect:
     """What we assert today for the cells that match, and why. The first entry that matches a cell holds.
 
+    `at` names the steps (comma-separated globs) in one of which the failure must happen.
     `facts` maps a path into the observation's facts (`"history.operations"`) to the value it must have; `rows` maps a
     step to the wrong rows that come back today instead of the truth (silently-wrong only).
     Where the expectation differs from the document's claim, `cause` names the class, method or setting
@@ -250,6 +253,7 @@ class Expect:
     variants: str = "*"
     writers: str = "*"
     failure: Chain | None = None
+    at: str = "*"
     facts: Mapping[str, Any] = field(default_factory=dict)
     rows: Mapping[str, Truth] = field(default_factory=dict)
     trap: Trap | None = None  # which page explains it, where the outcome is a failure
@@ -353,7 +357,12 @@ class Behaviour:
 
 def _applies(generations: str, variants: str, writers: str, cell: Cell) -> bool:
     named = ((generations, cell.reader), (variants, cell.variant), (writers, cell.writer))
-    return all(any(fnmatchcase(name, glob.strip()) for glob in globs.split(",")) for globs, name in named)
+    return all(matches_globs(globs, name) for globs, name in named)
+
+
+def matches_globs(globs: str, name: str) -> bool:
+    """Whether one of these comma-separated globs matches the name."""
+    return any(fnmatchcase(name, glob.strip()) for glob in globs.split(","))
 
 
 # ---------------------------------------------------------------- cells and what is seen in them

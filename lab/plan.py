@@ -103,12 +103,14 @@ def chosen(lines: Iterable[dict[str, Any]], selection: Selection) -> list[dict[s
     behaviours = [b.id for b in selection.behaviours]
     generations = [g.name for g in selection.generations]
     order = {case.cell: place for place, case in enumerate(cases(selection))}
-    found = [
-        line
+    found = {
+        Cell(**line["cell"]): line  # of two of the same cell the later one counts
         for line in lines
-        if line["type"] == "cell" and line["cell"]["behaviour"] in behaviours and line["cell"]["reader"] in generations
-    ]
-    return sorted(found, key=lambda line: order.get(Cell(**line["cell"]), len(order)))
+        if line["type"] == "cell"
+        and line["cell"]["behaviour"] in behaviours
+        and {line["cell"]["writer"], line["cell"]["reader"]} <= set(generations)
+    }
+    return sorted(found.values(), key=lambda line: order.get(Cell(**line["cell"]), len(order)))
 
 
 def control_of(case: Case) -> Cell | None:

@@ -116,6 +116,38 @@ def test_a_folder_that_cannot_be_made_is_told_in_one_line(command, tmp_path) -> 
     assert "ICEBERG_LAB_STATE" in err
 
 
+def test_a_record_that_was_tampered_with_fails(command, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    lines = RECORD.read_text("utf-8").splitlines()
+    changed = [line.replace('"outcome": "not-supported"', '"outcome": "works"') for line in lines]
+    tampered = tmp_path / "tampered.jsonl"
+    tampered.write_text("\n".join(changed) + "\n", "utf-8")
+    code, _, err = command("matrix", "--record", str(tampered))
+    assert code == 1
+    assert "judges otherwise" in err
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b'{"type": "cell", "schema": "x"}\n', b"[1]\n", b"no json\n\n"])
+def test_what_is_no_record_is_told_in_one_line(command, tmp_path, content: bytes) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "r").write_bytes(content)
+    code, out, err = command("matrix", "--record", str(tmp_path / "r"))
+    assert (code, out) == (3, "")
+    assert err.startswith("could not run: ")
+
+
+@pytest.mark.parametrize(
+    "state", ["garbage", '{"x": 1}', '{"pid": 1e999, "started": 1, "folder": "/x"}', '{"pid": 5, "started": 1}']
+)
+def test_a_damaged_state_of_the_lab_that_is_up_counts_as_none(command, tmp_path, state: str) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "supervisor.json").write_text(state)
+    assert command("status")[:2] == (0, "no lab is up; start one with: iceberg-lab up\n")
+
+
+def test_an_ascii_terminal_shows_a_sign_less(command, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    assert command("matrix", "--record", str(RECORD))[0] == 0
+
+
 def test_no_lab_is_up(command) -> None:  # type: ignore[no-untyped-def]
     assert command("status") == (0, "no lab is up; start one with: iceberg-lab up\n", "")
     assert command("status", "--format", "json")[1].strip() == "null"

@@ -58,7 +58,7 @@ def test_a_sparks_name_versions_and_artefacts_agree(name: str) -> None:
     [
         ('kind = "spark"\nartefacts = []', "add versions"),
         ('kind = "spark"\nartefacts = []\nversions = {}\njvm = "17"', "nothing reads jvm"),
-        ('kind = "sprak"\nartefacts = []\nversions = {}', "'sprak' is none of duckdb, iceberg, pyiceberg, spark, trino"),
+        ('kind = "sprak"\nartefacts = []\nversions = {}', "'sprak' is none of duckdb, iceberg, pyiceberg, spark"),
         ('kind = "spark"\nartefacts = []\nversions = {}\nsettings = {a = "1"}', "both, for a"),
         ('kind = "spark"\nartefacts = []\nversions = {}\nwhy = {b = "1"}', "both, for b"),
         ('kind = "spark', "correct its TOML"),

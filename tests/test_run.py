@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 import lab.run
 from lab.errors import LabError
-from lab.model import Answer, Cause, Column, ExpectationVerdict, Failure, Outcome, Rows
+from lab.model import Answer, Cause, Column, ExpectationVerdict, Failure, Outcome, Rows, Step
 from lab.plan import cases, select
 from lab.provision import NotProvided
 from lab.records.record import Recorder, read
@@ -222,6 +223,19 @@ def test_a_fault_of_the_lab_itself_reaches_who_waits(engines: Engines, tmp_path:
     engines.wrong = broken
     with pytest.raises(RuntimeError, match="a bug"):
         ran(tmp_path, "H-v3-read", "trino-483")
+
+
+def test_a_step_without_words_for_an_engine_is_a_fault_of_the_declaration(engines: Engines, tmp_path: Path) -> None:
+    (case,) = cases(select({"behaviours": "H-v3-read", "generations": "pyiceberg*"}))
+    wordless = replace(case.behaviour, steps=(Step("count", "SELECT count(*) FROM {table}", truth=((2,),)),))
+    selection = select({"generations": "pyiceberg*"})
+    recorder = Recorder(tmp_path / "r", "run", Redactor())
+    run = Run([replace(case, behaviour=wordless)], selection, FakeLab(), recorder)
+    run.start()
+    run.wait()
+    run.close()
+    assert list(outcomes(run).values()) == [Outcome.NOT_RUN]
+    assert any("give it a call" in why for why in run.broken)
 
 
 def test_tables_that_cannot_be_made_are_told(engines: Engines, tmp_path: Path) -> None:

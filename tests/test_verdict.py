@@ -212,6 +212,32 @@ def test_in_every_control_the_outcome_turns_and_would_not_if_it_were_the_cell_it
     assert tried >= 5
 
 
+def test_a_declared_failure_in_another_step_is_unexpected() -> None:
+    tried = 0
+    for found in CELLS:
+        expected = behaviour(found).expectation(found.observation.cell)
+        if expected is None or expected.failure is None or expected.at == "*":
+            continue
+        (step, *_) = (s for s in found.observation.steps if isinstance(s.answer, Failure))
+        assert unexpected(found, mutated(found.observation, step, name="another")), found.observation.cell
+        tried += 1
+    assert tried >= 10
+
+
+def test_a_cell_in_which_nothing_is_checked_is_unexpected() -> None:
+    for found in CELLS:
+        if found.verdict.outcome is not Outcome.WORKS:
+            continue
+        bare = tuple(replace(s, truth=None) for s in found.observation.steps if s.look is None)
+        assert unexpected(found, replace(found.observation, steps=bare)) or _has_facts(found), found.observation.cell
+        assert unexpected(found, replace(found.observation, steps=()))
+
+
+def _has_facts(found: Recorded) -> bool:
+    expected = behaviour(found).expectation(found.observation.cell)
+    return bool(expected and expected.facts)
+
+
 def test_a_crash_is_no_error() -> None:
     found = next(c for c in CELLS if c.verdict.outcome is Outcome.ERROR)
     (step, *_) = (s for s in found.observation.steps if isinstance(s.answer, Failure))

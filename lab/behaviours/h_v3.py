@@ -40,7 +40,7 @@ PARSE_ERROR = Behaviour(
     document="Spark 3.2 with Iceberg 1.4: SELECT and INSERT fail while parsing the catalog's answer of 200",
     table=ORDERS_V3,
     steps=(read(ORDERS_V3),),
-    variants=(Variant("select"), Variant("insert", steps=(insert(DESK_MAT),))),
+    variants=(Variant("select"), Variant("insert", steps=(insert(DESK_MAT), read(ORDERS_V3, DESK, CHAIR, DESK_MAT)))),
     claims=(Claim("spark-3.2*", REFUSED, failure=UNSUPPORTED_VERSION),),
     expect=(
         SPARK_3_2_NO_V3,
@@ -113,6 +113,7 @@ UPDATE = Behaviour(
             generations="spark-3.5*",
             variants="no-extensions",
             failure=STRUCTS_DO_NOT_MATCH,
+            at="update",
             trap=Trap(
                 "v3-update-without-extensions",
                 "UPDATE of a v3 table: Structs do not match",

@@ -37,6 +37,7 @@ PYICEBERG_NO_V3_WRITE = Expect(
     Outcome.NOT_SUPPORTED,
     "PyIceberg 0.12 reads v3 but has no writer of v3 manifests (pyiceberg.manifest.write_manifest)",
     generations="pyiceberg-0.12*",
+    at="insert,update,delete",
     failure=Chain((("ValueError", "Cannot write manifest for table version: 3"),), whole=True),
     trap=Trap(
         "pyiceberg-v3-write",
@@ -66,6 +67,7 @@ TRINO_476_NO_V3_DELETES = Expect(
     "Trino 476 inserts into v3, but its UPDATE and DELETE write v2 position delete files, which Iceberg 1.9's own "
     "commit check refuses for v3 (MergingSnapshotProducer.validateNewDeleteFile)",
     generations="trino-476",
+    at="update,delete",
     failure=Chain(
         (
             ("GENERIC_INTERNAL_ERROR", "Must use DVs for position deletes in V3: s3://"),

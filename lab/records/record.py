@@ -117,6 +117,8 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
         text = path.read_text("utf-8")
     except OSError as e:
         raise LabError(f"no record at {path}: {e.strerror}") from e
+    except UnicodeDecodeError as e:
+        raise LabError(f"{path} is not a run record: it is no UTF-8 text") from e
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         if not line:
@@ -129,10 +131,11 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
             raise LabError(f"{path}:{number} is not a line of a run record: {e}") from e
         if not isinstance(value, dict) or "type" not in value:
             raise LabError(f"{path}:{number} is not a line of a run record")
-        if value.get("schema", SCHEMA_VERSION) > SCHEMA_VERSION:
-            raise LabError(
-                f"{path} has schema {value['schema']}; this lab reads up to {SCHEMA_VERSION}: update the lab"
-            )
+        version = value.get("schema", SCHEMA_VERSION)
+        if not isinstance(version, int):
+            raise LabError(f"{path}:{number} is not a line of a run record")
+        if version > SCHEMA_VERSION:
+            raise LabError(f"{path} has schema {version}; this lab reads up to {SCHEMA_VERSION}: update the lab")
         yield value
 
 

@@ -26,6 +26,7 @@ from lab.model import (
     Rows,
     StepResult,
     Verdict,
+    matches_globs,
 )
 
 PLAIN_READ = "plain-v2-read"  # the step that proves a session sound before "not-supported" is said
@@ -49,7 +50,7 @@ def judge(behaviour: Behaviour, seen: Observation) -> Verdict:
     if expected is None:
         lines = [f"{outcome}, and no expectation is declared for this cell{_told(failure)}"]
         return Verdict(outcome, claim, ExpectationVerdict.UNEXPECTED, tuple(lines), tuple(claim_differences))
-    lines = differences(expected, outcome, failure, facts) + _wrong_rows(seen, expected)
+    lines = differences(expected, outcome, failure, facts) + _wrong_rows(seen, expected) + _unproven(seen, expected)
     if claim is ClaimVerdict.DIFFERS and not (expected.cause and expected.control):
         lines.append("differs from the claim, but the expectation names no cause and no control")
     verdict = ExpectationVerdict.UNEXPECTED if lines else ExpectationVerdict.MET
@@ -79,9 +80,10 @@ def differences(
     elif declared.failure is not None and not matches(declared.failure, failure):
         lines.append(f"another failure than declared: {_chain(declared.failure)}{_told(failure)}")
     for path, value in declared.facts.items():
-        got = facts.get(path, "nothing")
-        if got != value:
-            lines.append(f"{path} is {got!r} instead of {value!r}")
+        if path not in facts:
+            lines.append(f"{path} was not seen; it is declared as {value!r}")
+        elif facts[path] != value:
+            lines.append(f"{path} is {facts[path]!r} instead of {value!r}")
     return lines
 
 
@@ -142,6 +144,17 @@ def _wrong(step: StepResult) -> bool:
     if step.truth is None or not isinstance(step.answer, Rows):
         return False
     return not same_rows(step.answer.rows, step.truth, among=step.among)
+
+
+def _unproven(seen: Observation, expected: Expect) -> list[str]:
+    """Why what was seen proves nothing: no check was made at all, or the failure came in another step than declared."""
+    failing = next((s for s in seen.steps if isinstance(s.answer, Failure) and s.name != PLAIN_READ), None)
+    if failing is not None:
+        if matches_globs(expected.at, failing.name):
+            return []
+        return [f"failed in step {failing.name!r} instead of {expected.at!r}"]
+    checked = expected.facts or any(s.truth is not None for s in seen.steps)
+    return [] if checked else ["nothing was checked: no step has a truth and no fact is declared"]
 
 
 def _wrong_rows(seen: Observation, expected: Expect) -> list[str]:

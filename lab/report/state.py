@@ -17,7 +17,9 @@ def rows(answer: Rows) -> RenderableType:
     """A result as a table, types under the names. A statement without a result says so."""
     if not answer.columns:
         return Text("done", "green")
-    table = Table(*(f"{c.name}\n[dim]{c.type}[/dim]" for c in answer.columns), pad_edge=False)
+    table = Table(pad_edge=False)
+    for column in answer.columns:
+        table.add_column(Text.assemble(column.name, "\n", (column.type, "dim")))
     for row in answer.rows:
         table.add_row(*(Text("NULL", "dim") if v is None else Text(str(v)) for v in row))
     return Group(table, Text(f"{len(answer.rows)} rows", "dim"))

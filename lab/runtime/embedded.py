@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lab.catalogs import CatalogEndpoint, gateway, reference
 from lab.engines import adapter
+from lab.errors import LabError
 from lab.model import Generation
 from lab.runtime import folder as folders
 from lab.runtime.host import Host
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from lab.provision import Cache
 
 GIB = 1024**3
+_SERVICES = frozenset((gateway.NAME, reference.NAME, seaweedfs.NAME))
 MEMORY_BUDGET = 8 * GIB
 _NEXT_ENGINE = 700 * 1024**2  # bytes that a JVM is expected to take
 _FAILURE_SECONDS = 60.0  # a start that failed is not tried again before
@@ -102,10 +104,16 @@ class Embedded:
         return self._store_endpoint()
 
     def catalog(self) -> CatalogEndpoint:
-        """The gateway, with the catalog and the store behind it ready. Raises StartFailed."""
+        """The gateway, with the catalog and the store behind it ready.
+
+        Raises StartFailed, and LabError when one of the three has died since: its data are gone with it.
+        """
         ready = self._service("catalog", self._start_catalog)
         endpoint = self._catalog_endpoint()
         ready.result()
+        dead = [p.name for p in self.host.processes() if p.name in _SERVICES and not p.alive()]
+        if dead:
+            raise LabError(f"{', '.join(dead)} has died; end this lab (iceberg-lab down) and start it anew")
         return endpoint
 
     def _store_endpoint(self) -> StoreEndpoint:

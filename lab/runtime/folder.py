@@ -35,7 +35,7 @@ def alive(who: dict[str, Any]) -> bool:
         process = psutil.Process(int(who["pid"]))
         same = abs(process.create_time() - float(who["started"])) < _SAME_START_SECONDS
         return same and process.status() != psutil.STATUS_ZOMBIE
-    except (psutil.Error, KeyError, TypeError, ValueError):
+    except (psutil.Error, KeyError, TypeError, ValueError, OverflowError):
         return False
 
 

@@ -47,6 +47,13 @@ _NOT_USE = {"status"}  # asking how it is does not keep it alive
 _ERRORS: dict[str, type[LabError]] = {"NotProvided": NotProvided, "LabError": LabError}  # the narrower first
 
 State = dict[str, Any]  # pid, started, port, key, folder
+_SHAPE: dict[str, type | tuple[type, ...]] = {
+    "pid": int,
+    "started": (int, float),
+    "port": int,
+    "key": str,
+    "folder": str,
+}
 
 
 # ---------------------------------------------------------------- from outside
@@ -59,10 +66,11 @@ def running(states: Path) -> State | None:
     state = folders.read(path)
     if not state:
         return None
-    if folders.alive(state):
+    whole = all(isinstance(state.get(name), kind) for name, kind in _SHAPE.items())
+    if whole and folders.alive(state):
         return state
     path.unlink(missing_ok=True)
-    folders.sweep(Path(state["folder"]).parent)
+    folders.sweep(states / "runs")
     return None
 
 
@@ -255,7 +263,8 @@ class Supervisor:
                     logging.warning("ends: not used for %.0f s", self._idle)
                     return
         finally:
-            (self._states / _STATE).unlink(missing_ok=True)  # from here on nobody finds it
+            if folders.read(self._states / _STATE).get("pid") == os.getpid():
+                (self._states / _STATE).unlink(missing_ok=True)  # from here on nobody finds it
             self._embedded.stop()
 
     def idle(self) -> float:

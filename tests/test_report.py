@@ -1,0 +1,30 @@
+"""Reports show data as it is."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from lab.model import Cause, Column, Failure, Rows
+from lab.report import state
+
+
+def shown(what: object) -> str:
+    console = Console(file=io.StringIO(), width=120, markup=False)
+    console.print(what)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_brackets_in_names_and_values_are_data() -> None:
+    text = shown(state.rows(Rows((Column("[bold]c[/x]", "VARCHAR[]"),), (("[/red]",), (None,)))))
+    assert "[bold]c[/x]" in text
+    assert "VARCHAR[]" in text
+    assert "[/red]" in text
+    assert "2 rows" in text
+
+
+def test_a_chain_keeps_every_class_and_message() -> None:
+    text = shown(state.chain(Failure((Cause("a.Outer", "one [x]"), Cause("b.Inner", "two")))))
+    assert text.splitlines() == ["a.Outer: one [x]", "Caused by: b.Inner: two"]
