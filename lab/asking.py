@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from lab.engines import Session, dialect
@@ -18,6 +18,8 @@ def words(namespace: str, table: Table, writer: str, reader: str) -> dict[str, s
     return {
         "table": f"{dialect.CATALOG}.{namespace}.{table.name}",
         "namespace": namespace,
+        "namespace_lower": namespace.lower(),
+        "namespace_mixed": namespace.title(),
         "table_name": table.name,
         "writer": writer,
         "reader": reader,
@@ -52,18 +54,20 @@ def plain_read(session: Session, who: Generation) -> StepResult:
     return say(session, who, ORDERS_V2, step, words(NAMESPACE, ORDERS_V2, who.name, who.name))
 
 
-def seed(session: Session, kind: str, namespace: str, table: Table, properties: Mapping[str, str]) -> None:
+def seed(session: Session, kind: str, namespace: str, table: Table, properties: Mapping[str, str | None]) -> None:
     """Makes the table with its seed rows, in one commit of data. Raises LabError with the engine's own words."""
-    statements: Sequence[Statement] = [
-        dialect.create_namespace(kind, namespace),
-        *dialect.create(kind, namespace, table, properties),
-        dialect.insert(kind, namespace, table, table.rows),
-    ]
-    for statement in statements:
-        answer = session.execute(statement)
-        if isinstance(answer, Failure):
-            chain = " ← ".join(f"{c.cls}: {c.message.strip()[:300]}" for c in answer.causes)
-            raise LabError(f"{statement}: {chain}")
+    done(session, dialect.create_namespace(kind, namespace))
+    for statement in dialect.create(kind, namespace, table, properties):
+        done(session, statement)
+    done(session, dialect.insert(kind, namespace, table, table.rows))
+
+
+def done(session: Session, statement: Statement) -> None:
+    """Says what must not fail. Raises LabError with the engine's own words if it does."""
+    answer = session.execute(statement)
+    if isinstance(answer, Failure):
+        chain = " ← ".join(f"{c.cls}: {c.message.strip()[:300]}" for c in answer.causes)
+        raise LabError(f"{str(statement)[:300]}: {chain}")
 
 
 def untouched(session: Session, who: Generation, namespace: str, table: Table) -> None:

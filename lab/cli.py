@@ -12,24 +12,29 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
 import lab
-from lab import labs, plan
+from lab import labs, plan, repro
 from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS
 from lab.errors import LabError, UsageError
 from lab.model import Failure, Rows
-from lab.records.record import as_json, recorded, valid
+from lab.records.record import as_json, read, recorded, valid
 from lab.records.verdict import judge
+from lab.report import line as of_line
 from lab.report import matrix as report
-from lab.report import state
+from lab.report import state, traps
+from lab.report import why as pages
 
 # Where nobody's terminal sets the width, lines are as long as they need to be.
 # No markup: what an engine answers is data, brackets included.
 OUT = Console(markup=False, width=None if sys.stdout.isatty() else 240)
 ERR = Console(stderr=True, markup=False, width=None if sys.stderr.isatty() else 240)
+# A whole run on a quiet machine, published with the lab.
+RECORD = Path(lab.__file__).parents[1] / "docs" / "record.jsonl"
 FORMATS = ("table", "json", "markdown")
 
 Command = Callable[..., Any]
@@ -65,7 +70,7 @@ def _selects(command: Command) -> Command:
 
 def _formats(*formats: str) -> Callable[[Command], Command]:
     kind = click.Choice(formats)
-    return click.option("--format", "form", type=kind, default="table", show_default=True)
+    return click.option("--format", "form", type=kind, default=formats[0], show_default=True)
 
 
 @click.group(
@@ -106,8 +111,8 @@ def matrix(form: str, seed: str | None, record: Path | None, **words: str | None
         _show(lines, form)
         otherwise = [line for line in lines if _judged_otherwise(line)]
         for line in otherwise:
-            ERR.print(f"! {report.name(line['cell'])}: this lab judges otherwise what is recorded there")
-        sys.exit(1 if otherwise or any(map(report.unexpected, lines)) else 0)
+            ERR.print(f"! {of_line.name(line['cell'])}: this lab judges otherwise what is recorded there")
+        sys.exit(1 if otherwise or any(map(of_line.unexpected, lines)) else 0)
     with labs.open_run(selection, ERR) as run:
         run.start()
         observed = run.wait()
@@ -122,7 +127,7 @@ def matrix(form: str, seed: str | None, record: Path | None, **words: str | None
     for reason in sorted(broken):
         ERR.print(f"could not run: {reason}", style="bold red")
     ERR.print(f"record: {run.recorder.path}", style="dim")
-    if any(map(report.unexpected, lines)) or any(controls.values()):
+    if any(map(of_line.unexpected, lines)) or any(controls.values()):
         sys.exit(1)
     sys.exit(3 if broken else 0)
 
@@ -146,6 +151,39 @@ def _show(lines: list[dict[str, Any]], form: str) -> None:
         print(report.markdown(lines, order))
     else:
         OUT.print(report.table(lines, order, OUT.width))
+
+
+@main.command()
+@click.argument("words")
+@click.option(
+    "--record", metavar="FILE", type=Path, default=RECORD, help="what to tell it from  [default: docs/record.jsonl]"
+)
+@_formats("text", "markdown", "json")
+def why(words: str, record: Path, form: str) -> None:
+    """Why something fails, and what cures it: WORDS are of an error message, or a behaviour's or a trap's id.
+
+    \b
+    iceberg-lab why "Cannot handle timestamp without timezone"
+    iceberg-lab why H-v3-update
+
+    Nothing is run: it tells what a record shows, its cause in the engine's code, and the cure in your own syntax.
+    """
+    lines = [line for line in read(record) if line["type"] == "cell"]
+    known = traps.pages(lines)
+    if words in BEHAVIOURS:
+        text = pages.markdown(BEHAVIOURS[words], lines, list(GENERATIONS), repro.script)
+        found = [page for page in known.values() if BEHAVIOURS[words] in page.behaviours]
+    else:
+        found = [known[words]] if words in known else traps.find(words, known.values())
+        text = traps.markdown(found[0]) if len(found) == 1 else traps.choice(found)
+    if not found and words not in BEHAVIOURS:
+        raise UsageError(f"no page has {words!r}; try fewer words of the message, or: iceberg-lab list behaviours")
+    if form == "json":
+        print(json.dumps([traps.as_json(page) for page in found], indent=1, ensure_ascii=False))
+    elif form == "markdown":
+        print(text)
+    else:
+        OUT.print(Markdown(text.replace("<br>", " ")))
 
 
 @main.command()

@@ -27,7 +27,8 @@ from lab.provision import Cache, NotProvided, shown_on
 from lab.provision.settings import Settings
 from lab.records.record import Recorded, Recorder, as_json
 from lab.records.redact import Redactor
-from lab.report.matrix import failure, name
+from lab.registering import LIBRARY, WRITER
+from lab.report.line import failure, name
 from lab.run import Engines, Lab, Run, Tables
 from lab.runtime import supervisor
 from lab.runtime.embedded import Embedded
@@ -53,6 +54,8 @@ def open_run(selection: Selection, console: Console, chosen: Sequence[Case] | No
     if not todo:
         raise LabError("nothing to run: no behaviour of the selection has a pair among these generations")
     needed = {g.name: g for case in todo for g in (case.writer, case.reader, selection.seed)}
+    if any(case.behaviour.table.files for case in todo):
+        needed |= {LIBRARY.name: LIBRARY, WRITER.name: WRITER}
     with opened(list(needed.values()), console) as lab:
         run_id = lab.host.folder.name
         recorder = Recorder(lab.host.folder / "record.jsonl", run_id, Redactor())

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 
@@ -70,7 +71,7 @@ class Generation:
     """An engine with all its versions, as one file in `lab/engines/generations/` declares it."""
 
     name: str
-    kind: str  # the adapter: spark, trino, duckdb, pyiceberg
+    kind: str  # the adapter: spark, trino, duckdb, pyiceberg, iceberg (the Java library by itself)
     versions: Mapping[str, str]  # e.g. spark 3.5.6, iceberg 1.10.0, scala 2.12
     artefacts: tuple[str, ...]  # what provisioning fetches, as `pypi:…` and `maven:…` (see lab/provision)
     java: str | None = None  # the Java release it runs on
@@ -102,32 +103,72 @@ class ExpectationVerdict(StrEnum):
 
 
 # ---------------------------------------------------------------- tables
+Truth = tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A Parquet data file as another writer makes it, registered as it is: how it stores what.
+
+    `encodings` maps a column to Parquet's name of its encoding (PLAIN where it is not named). `codec`: snappy,
+    gzip, zstd, lz4 (LZ4_RAW), none, for all columns or per column; hadoop-lz4 is the deprecated LZ4 in Hadoop's
+    framing, from a writer that chooses encodings and pages itself.
+    """
+
+    encodings: Mapping[str, str] = field(default_factory=dict)
+    codec: str | Mapping[str, str] = "zstd"
+    page_version: int = 1
+    rows: Truth | None = None  # the table's where None
+    without: tuple[str, ...] = ()  # columns of the table that this file lacks
+    bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)  # lowest and highest, in the manifest
+    nulls: Mapping[str, int] = field(default_factory=dict)  # in the manifest, where not as they are
+    path: Path | None = None  # a file made elsewhere: registered instead of one that is written for `rows`
+
+
+@dataclass(frozen=True)
+class DeleteFile:
+    """What takes rows from the data files before it: `positions` of the one numbered `file`, or equal `keys`."""
+
+    kind: str  # position-delete, deletion-vector or equality-delete
+    positions: tuple[int, ...] = ()
+    file: int = 0
+    columns: tuple[str, ...] = ()  # of an equality delete
+    keys: Truth = ()
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table and its truth: Iceberg types, seed rows, format version, properties. Knows no engine."""
+    """A table and its truth: Iceberg types, rows, format version, properties. Knows no engine.
+
+    With `files` these are registered instead of rows being inserted: the data files in one commit, then the
+    delete files in another; `rows` is what must come back. `defaults` are initial ones, for rows of files
+    without the column (v3).
+    """
 
     name: str
     format_version: int
     columns: tuple[tuple[str, str], ...]  # (name, Iceberg type), all optional
-    rows: tuple[tuple[Any, ...], ...]
-    properties: Mapping[str, str] = field(default_factory=dict)
+    rows: Truth
+    properties: Mapping[str, str | None] = field(default_factory=dict)  # None: not even the catalog's, with `files`
+    files: tuple[DataFile | DeleteFile, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------- behaviours
-Truth = tuple[tuple[Any, ...], ...]
 
 
 @dataclass(frozen=True)
 class Step:
     """One statement of a case, or one look at the table by the lab itself.
 
-    `sql` may differ by dialect (`{"trino": …, "*": …}`; a kind without an entry is not asked if the
-    step is `optional`, else that is a fault of the declaration); `{table}`, `{namespace}`, `{writer}` and
-    `{reader}` are filled in.
+    `sql` may differ by dialect (`{"trino": …, "*": …}`; a kind without an entry is not asked if the step is
+    `optional`, else that is a fault of the declaration); `{table}`, `{namespace}` (also `{namespace_lower}`,
+    `{namespace_mixed}`), `{writer}` and `{reader}` are filled in.
     `call` is what an engine without SQL does instead. `insert` is the rows that `{rows}` stands for. `truth` is
     the rows that must come back, in any order (`among`: others may come too), per kind where a dialect folds
     names: it comes from the data that was inserted, never from an engine. `look` names an inspection of
-    `lab/tables/look.py` that the lab does itself, through the catalog, without any engine.
+    `lab/tables/look.py` that the lab does itself, through the catalog, without any engine; `stored:PRODUCT` keeps
+    of what it shows the part of that name.
     """
 
     name: str
@@ -139,10 +180,11 @@ class Step:
     look: str | None = None
     optional: bool = False
     second: bool = False  # done by the reader (the second engine of a pair) instead of the writer
+    always: bool = False  # of a look: taken after a failure too, to see what the failure left
 
     def statement(self, kind: str) -> Statement | None:
         """What this step says to an engine of this kind; None where it has no words for it."""
-        if kind == "pyiceberg":
+        if kind in ("pyiceberg", "iceberg"):
             return self.call
         if isinstance(self.sql, str):
             return self.sql or None
@@ -177,6 +219,24 @@ class Control:
 
 
 @dataclass(frozen=True)
+class Trap:
+    """A failure that users meet, whichever behaviour shows it: one page of `docs/traps`.
+
+    What a page says beyond this comes from who names the trap: reasons from the expectations, cures from the
+    variants, sources from the behaviours, messages and versions from the record.
+    """
+
+    id: str  # the page's name, for ever
+    title: str  # in the words of who meets it
+    # Regular expression found in the recorded messages of this trap and of no other; what its groups match tells the
+    # wordings apart of which the page shows one each. "": no error tells.
+    symptom: str
+    code: str | Mapping[str, str]  # where it happens: `package.Class.method`, per globs of generations if they differ
+    remedy: str = ""  # a cure that no variant can show, e.g. what to change in the other engine
+    also: tuple[str, ...] = ()  # the same failure in others' words, so that a search for those finds the page too
+
+
+@dataclass(frozen=True)
 class Expect:
     """What we assert today for the cells that match, and why. The first entry that matches a cell holds.
 
@@ -196,6 +256,7 @@ class Expect:
     at: str = "*"
     facts: Mapping[str, Any] = field(default_factory=dict)
     rows: Mapping[str, Truth] = field(default_factory=dict)
+    trap: Trap | None = None  # which page explains it, where the outcome is a failure
     cause: str | None = None
     control: Control | None = None
 
@@ -211,10 +272,37 @@ class Claim:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Where(StrEnum):
+    """Who is told a cure, hence its syntax (`lab/report/cures.py`)."""
+
+    SPARK_SESSION = "spark-session"  # Spark, at any time
+    SPARK_START = "spark-start"  # Spark, before its session starts: what it calls static
+    SPARK_CATALOG = "spark-catalog"  # a property of Spark's catalog: `spark.sql.catalog.lab.` and the key
+    TRINO_SESSION = "trino-session"  # a session property of Trino's catalog
+    TRINO_CATALOG = "trino-catalog"  # Trino's catalog file
+    DUCKDB_SESSION = "duckdb-session"
+    DUCKDB_ATTACH = "duckdb-attach"  # an option of DuckDB's ATTACH
+    PYICEBERG_CATALOG = "pyiceberg-catalog"
+    TABLE = "table"  # a property of the Iceberg table
+    ELSEWHERE = "elsewhere"  # no setting: `text` says what to do
+
+
+@dataclass(frozen=True)
+class Cure:
+    """What makes the failing cells of a behaviour work in the variant that carries this, and what it costs."""
+
+    where: Where
+    cost: str  # what a user gives up for it; "nothing known" is an answer
+    settings: Mapping[str, str] = field(default_factory=dict)  # else those of the variant
+    text: str = ""  # what is no setting: a policy, another statement, as a user would paste it
+    variants: str = "*"  # the failing variants that it cures, comma-separated globs
+
+
 @dataclass(frozen=True)
 class Variant:
     """A behaviour under given settings. A setting of None takes one of the generation's own settings away.
 
+    Variants of one name for different generations (comma-separated globs) make one row of the matrix.
     `settings` are those of the writer's session, `second_settings` those of the second engine's.
     """
 
@@ -222,12 +310,21 @@ class Variant:
     generations: str = "*"
     settings: Mapping[str, str | None] = field(default_factory=dict)
     second_settings: Mapping[str, str | None] = field(default_factory=dict)
-    properties: Mapping[str, str] = field(default_factory=dict)  # of the table
+    properties: Mapping[str, str | None] = field(default_factory=dict)  # of the table; None as there
     steps: tuple[Step, ...] | None = None  # instead of the behaviour's
     pairs: tuple[tuple[str, str], ...] | None = None  # instead of the behaviour's
+    cure: Cure | None = None  # of the behaviour's failing variants: this one shows that it helps
+
+    def cured_by(self) -> Mapping[str, str]:
+        """The settings that make this variant's cure; empty without a cure, or where it is no setting."""
+        if self.cure is None or self.cure.where is Where.ELSEWHERE:
+            return {}
+        own = self.properties if self.cure.where is Where.TABLE else {**self.settings, **self.second_settings}
+        return self.cure.settings or {key: value for key, value in own.items() if value is not None}
 
 
 SAME = "="  # in a pair: the reader is the writer
+ENGINES = ("duckdb", "pyiceberg", "spark", "trino")  # the kinds that people run queries with
 
 
 @dataclass(frozen=True)
@@ -246,6 +343,7 @@ class Behaviour:
     pairs: tuple[tuple[str, str], ...] = (("*", SAME),)  # globs of (writer, reader)
     tags: tuple[str, ...] = ()
     namespace: str | None = None  # a fixed one instead of a fresh one; its tables are read, never written
+    kinds: tuple[str, ...] = ENGINES  # who takes part
 
     def expectation(self, cell: Cell) -> Expect | None:
         """What we assert for this cell: the first entry that matches."""

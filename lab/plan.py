@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from lab.behaviours import BEHAVIOURS
+from lab.catalogs import profile
 from lab.engines import GENERATIONS
 from lab.errors import UsageError
 from lab.model import SAME, Behaviour, Cell, Generation, Step, Variant
@@ -87,7 +88,7 @@ def cases(selection: Selection) -> list[Case]:
                     variant.name,
                     writer.name,
                     reader.name,
-                    "none",
+                    profile(variant.properties),
                     selection.catalog,
                     selection.store,
                     selection.runtime,
@@ -119,11 +120,15 @@ def control_of(case: Case) -> Cell | None:
         return None
     control = expected.control
     generation = control.generation or case.cell.reader
+    behaviour = BEHAVIOURS[control.behaviour or case.cell.behaviour]
+    variant = control.variant or case.cell.variant
+    properties = next((v.properties for v in behaviour.variants if v.name == variant), {})
     alone = case.cell.writer == case.cell.reader
     return replace(
         case.cell,
-        behaviour=control.behaviour or case.cell.behaviour,
-        variant=control.variant or case.cell.variant,
+        behaviour=behaviour.id,
+        variant=variant,
+        profile=profile(properties),
         reader=generation,
         writer=generation if alone else case.cell.writer,
     )
@@ -137,15 +142,20 @@ def _pairs(
     behaviour: Behaviour, variant: Variant, generations: Sequence[Generation]
 ) -> Iterable[tuple[Generation, Generation]]:
     seen = set()
+    taking_part = [generation for generation in generations if generation.kind in behaviour.kinds]
     for writers, readers in variant.pairs or behaviour.pairs:
-        for writer in generations:
-            if not (fnmatchcase(writer.name, writers) and fnmatchcase(writer.name, variant.generations)):
+        for writer in taking_part:
+            if not (fnmatchcase(writer.name, writers) and _any(writer.name, variant.generations)):
                 continue
-            for reader in generations:
+            for reader in taking_part:
                 fits = reader is writer if readers == SAME else fnmatchcase(reader.name, readers)
                 if fits and (writer.name, reader.name) not in seen:
                     seen.add((writer.name, reader.name))
                     yield writer, reader
+
+
+def _any(name: str, globs: str) -> bool:
+    return any(fnmatchcase(name, glob.strip()) for glob in globs.split(","))
 
 
 def _named(what: str, globs: str | None, names: Iterable[str]) -> list[str]:

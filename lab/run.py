@@ -27,8 +27,10 @@ from lab.plan import Case, Selection, control_of
 from lab.provision import NotProvided
 from lab.records.record import Recorded, Recorder
 from lab.records.verdict import judge, turned
+from lab.registering import LIBRARY, Writer, register
 from lab.runtime.host import Host
-from lab.tables.look import LOOKS
+from lab.stores import StoreEndpoint
+from lab.tables.look import looks
 from lab.tables.orders import NAMESPACE, ORDERS_V2, ORDERS_V3
 from lab.tables.rest import RestCatalog, RestError
 
@@ -41,6 +43,7 @@ class Lab(Protocol):
 
     host: Host
 
+    def store(self) -> StoreEndpoint: ...
     def catalog(self) -> CatalogEndpoint: ...
     def using(self, generation: Generation) -> AbstractContextManager[dict[str, Any]]: ...
     def stop(self) -> None: ...
@@ -95,40 +98,63 @@ class Engines:
 
 
 class Tables:
-    """Seeded tables of a lab, each made once, by the seeding generation on a lane of its own."""
+    """Seeded tables of a lab, each made once: by the seeding generation, those of declared files by the library.
+
+    Each of the two has a lane of its own, so that nothing waits for a JVM that needs none.
+    """
 
     def __init__(self, lab: Lab, engines: Engines, generation: Generation) -> None:
-        self._lab, self._engines, self.generation = lab, engines, generation
-        self._lane = _Lane("seed")
+        self._lab, self._engines, self._generation = lab, engines, generation
+        self._lanes = {who.name: _Lane(f"seed {who.name}") for who in (generation, LIBRARY)}
+        self._writer: Writer | None = None
         self._lock = threading.Lock()
         self._made: dict[tuple[str, str], Future[None]] = {}
         self._session: tuple[Engine, Session] | None = None  # one for all tables, anew after a crash
 
-    def get(self, table: Table, namespace: str, properties: Mapping[str, str] | None = None) -> Future[None]:
-        """Resolved when the table stands with its seed rows; a LabError says why it can't be made."""
+    def by(self, table: Table) -> Generation:
+        """Who makes this table."""
+        return LIBRARY if table.files else self._generation
+
+    def get(self, table: Table, namespace: str, properties: Mapping[str, str | None] | None = None) -> Future[None]:
+        """Resolved when the table stands with its rows; a LabError says why it can't be made."""
         key = (namespace, table.name)
         with self._lock:
             if key not in self._made:
-                self._made[key] = self._lane.do(lambda: self._make(table, namespace, properties or {}))
+                lane = self._lanes[self.by(table).name]
+                self._made[key] = lane.do(lambda: self._make(table, namespace, properties or {}))
             return self._made[key]
 
     def analytics(self) -> list[Future[None]]:
         """ORDERS_V2 and ORDERS_V3 in ANALYTICS, the tables of a lab that somebody looks around in."""
         return [self.get(table, NAMESPACE) for table in (ORDERS_V2, ORDERS_V3)]
 
-    def _make(self, table: Table, namespace: str, properties: Mapping[str, str]) -> None:
-        stands = namespace == NAMESPACE and self._stands(namespace, table)
-        with self._engines.using(self.generation, "seed") as engine:
-            if self._session is None or self._session[0] is not engine:
-                self._session = (engine, engine.session())
-            try:
-                if stands:  # in a lab that was up before
-                    untouched(self._session[1], self.generation, namespace, table)
-                else:
-                    seed(self._session[1], self.generation.kind, namespace, table, properties)
-            except LabError:
-                self._session = None  # it may be the session that is broken
-                raise
+    def _make(self, table: Table, namespace: str, properties: Mapping[str, str | None]) -> None:
+        stands = self._stands(namespace, table)  # in a lab that was up before
+        generation = self.by(table)
+        with self._engines.using(generation, "seed") as engine:
+            if not table.files:
+                self._seed(engine, table, namespace, properties, stands)
+                return
+            if stands:
+                return  # nobody's but the lab's: read with its truth, so that a touched one shows
+            if self._writer is None:
+                self._writer = Writer(self._lab.host)
+            with closing(engine.session()) as session:
+                register(session, self._writer, catalog(self._lab), namespace, table, properties)
+
+    def _seed(
+        self, engine: Engine, table: Table, namespace: str, properties: Mapping[str, str | None], stands: bool
+    ) -> None:
+        if self._session is None or self._session[0] is not engine:
+            self._session = (engine, engine.session())
+        try:
+            if stands:
+                untouched(self._session[1], self._generation, namespace, table)
+            else:
+                seed(self._session[1], self._generation.kind, namespace, table, properties)
+        except LabError:
+            self._session = None  # it may be the session that is broken
+            raise
 
     def _stands(self, namespace: str, table: Table) -> bool:
         try:
@@ -140,8 +166,11 @@ class Tables:
         return True
 
     def close(self) -> None:
-        """Ends the lane; the session ends with its engine's connection."""
-        self._lane.close()
+        """Ends lanes and writer; the session ends with its engine's connection."""
+        for lane in self._lanes.values():
+            lane.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 class Run:
@@ -161,22 +190,22 @@ class Run:
         self._engines = Engines(lab)
         self._tables = Tables(lab, self._engines, selection.seed)
         self._lanes: dict[str, _Lane] = {}
+        self._seen: dict[tuple[str, str, str], dict[str, Any]] = {}
 
     def start(self) -> None:
         """Hands every case to its lanes and returns."""
         self._tables.get(ORDERS_V2, NAMESPACE)  # first of all: what a failing case is checked against
-        firsts: dict[str, Future[_Part]] = {}
+        firsts: dict[tuple[str, ...], Future[_Part]] = {}
         for case in self.cases:
-            namespace = self.namespace(case)
-            if namespace + case.writer.name not in firsts:  # one writer's work serves all its readers
-                tables = self._tables.get(case.behaviour.table, namespace, case.variant.properties)
+            if self._work(case) not in firsts:  # one writer's work serves all its readers
+                tables = self._tables.get(case.behaviour.table, self.namespace(case), case.variant.properties)
                 work = self._writer_part(case, tables)
-                firsts[namespace + case.writer.name] = self._lane(case.writer).do(work)
+                firsts[self._work(case)] = self._lane(case.writer).do(work)
             if not case.has_second:  # told as soon as it is seen
-                self._lane(case.reader).do(self._finish(case, firsts[namespace + case.writer.name]))
+                self._lane(case.reader).do(self._finish(case, firsts[self._work(case)]))
         for case in self.cases:
             if case.has_second:
-                self._lane(case.reader).do(self._finish(case, firsts[self.namespace(case) + case.writer.name]))
+                self._lane(case.reader).do(self._finish(case, firsts[self._work(case)]))
 
     def wait(self) -> list[Recorded]:
         """Waits for every cell. In the order of the cases."""
@@ -206,6 +235,10 @@ class Run:
             self._lanes[generation.name] = _Lane(generation.name)
         return self._lanes[generation.name]
 
+    def _work(self, case: Case) -> tuple[str, ...]:
+        """What a writer does once for all its readers; many behaviours may read one fixed namespace."""
+        return (self.namespace(case), case.cell.behaviour, case.cell.variant, case.cell.writer)
+
     def namespace(self, case: Case) -> str:
         """A case's own namespace, of this run: upper case, so that engines that fold names are seen to fold."""
         if case.behaviour.namespace:
@@ -223,7 +256,7 @@ class Run:
             try:
                 tables.result()
             except LabError as e:
-                return self._nothing(self._tables.generation, e)
+                return self._nothing(self._tables.by(case.behaviour.table), e)
             steps = [s for s in case.steps if not s.second and s.look is None]
             return self._ask(case, case.writer, steps, case.variant.settings)
 
@@ -247,14 +280,16 @@ class Run:
         if second and not first.stopped:
             parts.append(self._ask(case, case.reader, second, case.variant.second_settings))
         steps = [step for part in parts for step in part.steps]
-        if not any(part.stopped for part in parts):
-            steps += [self._look(case, step) for step in case.steps if step.look is not None]
+        stopped = any(part.stopped for part in parts)
+        if not any(part.missing for part in parts):
+            looks = (step for step in case.steps if step.look is not None and (step.always or not stopped))
+            steps += [self._look(case, step) for step in looks]
         seen = Observation(
             cell=case.cell,
             steps=tuple(steps),
             versions={part.by: part.versions for part in parts},
             settings={part.by: part.settings for part in parts},
-            seeded_by=self._tables.generation.name,
+            seeded_by=self._tables.by(case.behaviour.table).name,
             seconds=sum(s.seconds for s in steps),
             missing=next((part.missing for part in parts if part.missing), None),
         )
@@ -292,8 +327,16 @@ class Run:
     def _look(self, case: Case, step: Step) -> StepResult:
         """The lab's own look at the table, through the catalog and without any engine."""
         started = time.monotonic()
-        look = LOOKS[step.look or ""]
-        seen = look(catalog(self.lab), self.namespace(case), case.behaviour.table.name)
+        name, _, part = (step.look or "").partition(":")
+        look = looks(self.lab.store)[name]
+        at = (self.namespace(case), case.behaviour.table.name)
+        seen = self._seen.get((*at, name))
+        if seen is None:
+            seen = look(catalog(self.lab), *at)
+            if case.behaviour.namespace:  # what nobody writes stays as it is
+                self._seen[(*at, name)] = seen
+        if part:
+            seen = seen[part]
         return StepResult(step.name, "lab", look.__doc__ or "", time.monotonic() - started, look=seen)
 
 

@@ -47,6 +47,7 @@ def command(tmp_path: Path):  # type: ignore[no-untyped-def]
         (("matrix", "--format", "xml"), "--format"),
         (("sql", "spark*", "SELECT 1"), "names 5 generations"),
         (("cache", "--all"), "--all goes with --prune"),
+        (("why", "no such message"), "iceberg-lab list behaviours"),
         (("nonsense",), "No such command"),
     ],
 )
@@ -65,7 +66,7 @@ def test_a_selection_without_any_pair_could_not_run(command) -> None:  # type: i
 def test_help_of_every_command_says_what_it_does(command) -> None:  # type: ignore[no-untyped-def]
     _, out, _ = command("--help")
     names = [line.split()[0] for line in out.split("Commands:")[1].splitlines() if line.startswith("  ")]
-    assert {"matrix", "up", "status", "down", "sql", "list", "doctor", "cache"} <= set(names)
+    assert {"matrix", "up", "status", "down", "sql", "list", "doctor", "cache", "why"} <= set(names)
     assert "Exit codes" in out
 
 
@@ -84,6 +85,19 @@ def test_a_record_is_shown_again_and_narrowed(command) -> None:  # type: ignore[
     code, out, _ = command("matrix", "--record", str(RECORD))
     assert "H-v3-update" in out
     assert "WRONG ≠" in out
+
+
+def test_a_message_leads_to_its_cause_and_cure(command) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = command("why", "Cannot handle timestamp without timezone")
+    assert (code, err) == (0, "")
+    assert "SET `spark.sql.iceberg.handle-timestamp-without-timezone`=true" in out
+    assert "org.apache.iceberg.spark.source.SparkScan.readSchema" in out
+    code, out, _ = command("why", "H-v3-update", "--format", "json")
+    assert {"v3-row-id-lost", "v3-update-without-extensions"} <= {page["id"] for page in json.loads(out)}
+    code, out, _ = command("why", "v3")
+    assert "iceberg-lab why v3-position-deletes" in " ".join(out.split())
+    code, _, err = command("why", "v3", "--record", "nowhere")
+    assert (code, "no record at nowhere" in err) == (3, True)
 
 
 def test_a_record_edited_by_hand_is_refused_in_one_line(command, tmp_path) -> None:  # type: ignore[no-untyped-def]

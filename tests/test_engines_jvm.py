@@ -20,6 +20,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from trino.exceptions import TrinoQueryError
 
+from lab.catalogs import CatalogEndpoint
 from lab.engines import GENERATIONS, KINDS, adapter, jvm, read_generation, spark, spark_rows, trino, trino_rows
 from lab.errors import LabError
 from lab.model import Call, Cause, Failure, Generation, Rows
@@ -57,7 +58,7 @@ def test_a_sparks_name_versions_and_artefacts_agree(name: str) -> None:
     [
         ('kind = "spark"\nartefacts = []', "add versions"),
         ('kind = "spark"\nartefacts = []\nversions = {}\njvm = "17"', "nothing reads jvm"),
-        ('kind = "sprak"\nartefacts = []\nversions = {}', "'sprak' is none of duckdb, pyiceberg, spark, trino"),
+        ('kind = "sprak"\nartefacts = []\nversions = {}', "'sprak' is none of duckdb, iceberg, pyiceberg, spark"),
         ('kind = "spark"\nartefacts = []\nversions = {}\nsettings = {a = "1"}', "both, for a"),
         ('kind = "spark"\nartefacts = []\nversions = {}\nwhy = {b = "1"}', "both, for b"),
         ('kind = "spark', "correct its TOML"),
@@ -455,15 +456,48 @@ def test_a_trino_session_answers_rows_failures_and_crashes(monkeypatch: pytest.M
     assert (error.crash, crash.crash) == (False, True)
 
 
-def test_trinos_session_properties_vary_and_its_catalogs_do_not() -> None:
-    generation = GENERATIONS["trino-483"]
-    one = trino.Engine(None, generation, None, {"port": 1})  # type: ignore[arg-type]
-    session = one.session({"lab.parquet_max_read_block_size": "1MB"})
+CATALOG = CatalogEndpoint("http://127.0.0.1:1", "s3://lab/warehouse", "http://127.0.0.1:2", "us-east-1")
+MATCHING = "iceberg.rest-catalog.case-insensitive-name-matching"
+
+
+def test_trinos_session_properties_vary_within_its_catalog() -> None:
+    one = trino.Engine(None, GENERATIONS["trino-483"], CATALOG, {"port": 1})  # type: ignore[arg-type]
+    session = one.session({"lab.parquet_max_read_block_size": "1MB", MATCHING: "true"})  # the latter is what it has
+    assert session._request._client_session.catalog == "lab"
     assert session._request._client_session.properties == {"lab.parquet_max_read_block_size": "1MB"}
     assert session.settings["lab.parquet_max_read_block_size"] == "1MB"
     assert session.settings["fs.s3.enabled"] == "true"
-    with pytest.raises(LabError, match="case-insensitive-name-matching holds for a whole Trino"):
-        one.session({"iceberg.rest-catalog.case-insensitive-name-matching": None})
+
+
+def test_trinos_catalog_settings_vary_by_a_catalog_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(trino.Session, "execute", lambda self, statement: said.append(statement) or Rows())
+    one = trino.Engine(None, GENERATIONS["trino-483"], CATALOG, {"port": 1})  # type: ignore[arg-type]
+    session = one.session({MATCHING: None, "lab.parquet_max_read_block_size": "1MB"})
+    again = one.session({MATCHING: None})
+    other = one.session({MATCHING: "false"})
+    assert said[0] == said[1] != said[2]
+    assert MATCHING not in said[0]
+    assert f"\"{MATCHING}\" = 'false'" in said[2]
+    assert all(statement.startswith("CREATE CATALOG IF NOT EXISTS lab_") for statement in said)
+    assert MATCHING not in session.settings
+    client = session._request._client_session
+    assert client.catalog == again._request._client_session.catalog != other._request._client_session.catalog
+    assert client.properties == {f"{client.catalog}.parquet_max_read_block_size": "1MB"}
+    assert "block_size" not in said[0], "a session property is none of the catalog's"
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("SELECT * FROM lab.A.T", "SELECT * FROM other.A.T"),
+        ("SHOW SCHEMAS FROM lab", "SHOW SCHEMAS FROM other"),
+        ("INSERT INTO lab.a.t VALUES ('lab.x')", "INSERT INTO other.a.t VALUES ('lab.x')"),
+        ('SELECT "lab", slab.x, a.lab FROM labs', 'SELECT "lab", slab.x, a.lab FROM labs'),
+    ],
+)
+def test_a_statement_says_lab_whatever_the_catalog_is_called(statement: str, told: str) -> None:
+    assert trino._LAB.sub("other", statement) == told
 
 
 def test_no_address_stands_among_recorded_settings() -> None:

@@ -261,8 +261,8 @@ def test_end_of_input_ends_a_worker_amid_a_native_call(files: Path) -> None:
         "-S",
         WORKERS / "serve.py",
         files / "fake.py",
-        files / "site",
         values.__file__,
+        files / "site",
     ]
     worker = subprocess.Popen(serve, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert worker.stdin is not None

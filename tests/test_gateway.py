@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 import uvicorn
 
-from lab.catalogs import proxy, vending
+from lab.catalogs import DENY, GRANT, proxy, vending
 from lab.catalogs.proxy import Forward, Proxy, Request, Response
-from lab.catalogs.vending import Credentials, session_policy
+from lab.catalogs.vending import Credentials, Terms, session_policy
 from lab.stores import StoreEndpoint
 
 STORE = StoreEndpoint("http://127.0.0.1:1", "us-east-1", "lab", "admin-key", "admin-secret")
@@ -80,14 +80,16 @@ class Sts:
 
     def __init__(self) -> None:
         self.policies: list[dict[str, Any]] = []
+        self.terms: list[Terms] = []
         self.broken = False
         self.lifetime = 3600.0
 
-    def __call__(self, policy: str) -> Credentials:
+    def __call__(self, terms: Terms) -> Credentials:
         time.sleep(0.05)
         if self.broken:
             raise ValueError("STS is down")
-        self.policies.append(json.loads(policy))
+        self.terms.append(terms)
+        self.policies.append(json.loads(session_policy(terms.location, terms.deny)))
         n = len(self.policies)
         return Credentials(f"key{n}", f"secret{n}", f"token{n}", int((time.time() + self.lifetime) * 1000))
 
@@ -270,6 +272,30 @@ def test_a_session_is_shared_until_half_of_its_life(gateway: Gateway) -> None:
     assert [gateway.load()["config"]["s3.access-key-id"] for _ in range(2)] == ["key3", "key4"]
 
 
+def test_a_tables_property_narrows_its_sessions_and_has_them_made_anew(gateway: Gateway) -> None:
+    assert gateway.load()["config"]["s3.access-key-id"] == "key1"
+    denied = {DENY: "s3:DeleteObject"}
+    Catalog.table = {"metadata": {"location": LOCATION, "properties": denied}}
+    assert [gateway.load()["config"]["s3.access-key-id"] for _ in range(2)] == ["key2", "key2"]
+    whole, narrowed = ({a for s in policy["Statement"] for a in s["Action"]} for policy in gateway.sts.policies)
+    assert whole - narrowed == {"s3:DeleteObject"}
+    assert whole > narrowed
+    Catalog.table = TABLE
+    assert gateway.load()["config"]["s3.access-key-id"] == "key1"
+    told = [json.loads(line).get("denied") for line in gateway.record.getvalue().splitlines()]
+    assert told == [None, ["s3:DeleteObject"], ["s3:DeleteObject"], None]
+
+
+@pytest.mark.parametrize("wanted", ["s3:*", "s3:DeleteObject,sts:AssumeRole"])
+def test_a_property_that_names_what_no_session_has_is_refused_with_what_to_write(gateway: Gateway, wanted: str) -> None:
+    Catalog.table = {"metadata": {"location": LOCATION, "properties": {GRANT: wanted}}}
+    status, _, body = gateway.ask("GET", "/v1/namespaces/ns/tables/orders", headers=WANTS)
+    assert status == 400
+    assert f"{GRANT} names" in body["error"]["message"]
+    assert "it takes some of s3:GetObject" in body["error"]["message"]
+    assert gateway.sts.policies == []
+
+
 def test_a_refusing_sts_is_an_error_and_not_remembered(gateway: Gateway) -> None:
     gateway.sts.broken = True
     status, _, body = gateway.ask("GET", "/v1/namespaces/ns/tables/orders", headers=WANTS)
@@ -315,5 +341,5 @@ def test_the_access_record_has_what_happened_and_no_secret(gateway: Gateway) -> 
     assert (second["status"], second.get("vended")) == (404, None)
     for secret in ("planted", "secret1", "token1", "admin-secret"):
         assert secret not in gateway.record.getvalue()
-    assert "secret1" not in repr(gateway.sts(json.dumps({})))
+    assert "secret1" not in repr(gateway.sts(Terms(LOCATION)))
     assert "admin-secret" not in repr(STORE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -78,6 +79,9 @@ class FakeLab:
         self.host: Any = None
         self.refuse = refuse or {}
         self.starts = 1
+
+    def store(self) -> Any:
+        return None
 
     def catalog(self) -> Any:
         return None
@@ -158,6 +162,19 @@ def test_a_failure_stops_the_case_and_a_plain_read_follows(engines: Engines, tmp
     assert [s.name for s in recorded.observation.steps] == ["insert", "plain-v2-read"]
     assert recorded.verdict.outcome is Outcome.ERROR
     assert "no such luck" in recorded.verdict.differences[0]
+
+
+def test_only_a_look_that_is_always_taken_follows_a_failure(
+    engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lab.run, "looks", lambda store: defaultdict(lambda: lambda *_: {"seen": 1}))
+    engines.wrong = lambda who, sql: BOOM if who == "trino-483" and sql.startswith("UPDATE") else None
+    run = ran(tmp_path, "H-delete-403-shuffle,H-one-history", "trino-483")
+    steps = {str(c): [s.name for s in f.result().observation.steps] for c, f in run.results.items()}
+    assert steps["H-delete-403-shuffle/no-such-setting[trino-483]"][2:] == [
+        *("plain-v2-read", "history", "deletes", "orphans"),
+    ]
+    assert steps["H-one-history/one-engine[trino-483]"] == ["insert", "update", "plain-v2-read"]
 
 
 def test_a_crash_is_told_and_the_next_case_connects_anew(engines: Engines, tmp_path: Path) -> None:

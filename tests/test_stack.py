@@ -17,8 +17,11 @@ from minio import Minio
 from minio.deleteobjects import DeleteObject
 from minio.error import S3Error
 
+from lab.catalogs import DENY, GRANT
 from lab.provision import Cache
 from lab.runtime.embedded import Embedded
+from lab.tables.look import looks
+from lab.tables.rest import RestCatalog
 
 pytestmark = pytest.mark.stack
 
@@ -96,6 +99,38 @@ def test_vended_credentials_open_the_tables_prefix_and_no_other(stack: Stack) ->
     (failed,) = s3.remove_objects(stack.bucket, [DeleteObject(metadata)])
     assert failed.code == "AccessDenied"
     assert stack.rest("GET", "/v1/namespaces/scope/tables/t2").status_code == 200
+
+
+def _deletes(stack: Stack, name: str) -> dict[str, Any]:
+    rest = RestCatalog(stack.catalog.uri, stack.catalog.warehouse)
+    return looks(stack.lab.store)["deletes"](rest, "deny", name)
+
+
+def test_a_session_without_delete_is_refused_in_the_store_and_the_store_tells(stack: Stack) -> None:
+    denied = stack.table("deny", "t", properties={DENY: "s3:DeleteObject"})
+    s3, prefix = stack.s3(denied)
+    s3.put_object(stack.bucket, f"{prefix}/data/a", io.BytesIO(b"abc"), 3)
+    assert s3.get_object(stack.bucket, f"{prefix}/data/a").data == b"abc"
+    assert _refused(s3.remove_object, stack.bucket, f"{prefix}/data/a")
+    assert _refused(s3.remove_object, stack.bucket, f"{prefix}/data/never")
+    (failed,) = s3.remove_objects(stack.bucket, [DeleteObject(f"{prefix}/data/a")])
+    assert failed.code == "AccessDenied"
+    assert _deletes(stack, "t") == {"requests": 3, "batches": 1, "keys": 2, "of_nothing": 1, "refused": 3}
+    rest = RestCatalog(stack.catalog.uri, stack.catalog.warehouse)
+    assert looks(stack.lab.store)["orphans"](rest, "deny", "t") == {"data": 1, "metadata": 0}
+
+
+def test_a_bucket_policys_grant_to_the_principal_passes_the_session_policy(stack: Stack) -> None:
+    properties = {DENY: "s3:DeleteObject", GRANT: "s3:DeleteObject"}
+    s3, prefix = stack.s3(stack.table("deny", "granted", properties=properties))
+    beside, other = stack.s3(stack.table("deny", "beside", properties={DENY: "s3:DeleteObject"}))
+    for client, where in ((s3, prefix), (beside, other)):
+        client.put_object(stack.bucket, f"{where}/data/a", io.BytesIO(b"abc"), 3)
+    assert _refused(beside.remove_object, stack.bucket, f"{other}/data/a")
+    assert _refused(s3.remove_object, stack.bucket, f"{other}/data/a")
+    s3.remove_object(stack.bucket, f"{prefix}/data/a")
+    assert list(s3.remove_objects(stack.bucket, [DeleteObject(f"{prefix}/data/a")])) == []
+    assert _deletes(stack, "granted") == {"requests": 2, "batches": 1, "keys": 2, "of_nothing": 1, "refused": 0}
 
 
 def test_a_staged_table_is_vended_for_and_one_who_does_not_ask_gets_nothing(stack: Stack) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lab.behaviours.orders_steps import HDD, SSD, insert, read
-from lab.model import Behaviour, Chain, Claim, Expect, Outcome, Variant
+from lab.model import Behaviour, Chain, Claim, Cure, Expect, Outcome, Trap, Variant, Where
 from lab.tables.orders import ORDERS_V2
 
 FLAG = "spark.sql.iceberg.handle-timestamp-without-timezone"
@@ -16,6 +16,12 @@ NOT_BEFORE_3_4 = Expect(
     generations="spark-3.2*",
     variants="flag-off",
     failure=NO_NATIVE_TYPE,
+    trap=Trap(
+        "timestamp-without-zone",
+        "Spark before 3.4 refuses a timestamp without zone",
+        r"Cannot handle timestamp without timezone fields in Spark",
+        "org.apache.iceberg.spark.source.SparkScan.readSchema",
+    ),
 )
 
 
@@ -42,7 +48,17 @@ NTZ_OLD = Behaviour(
     steps=(read(ORDERS_V2),),
     variants=(
         Variant("flag-off", settings={FLAG: None}),
-        Variant("flag-on", generations="spark-*", settings={FLAG: "true"}),
+        Variant(
+            "flag-on",
+            generations="spark-*",
+            settings={FLAG: "true"},
+            cure=Cure(
+                Where.SPARK_SESSION,
+                "the column becomes an instant in the session's zone: in any zone but UTC it shows and writes other "
+                "wall clocks than engines with the native type; and every table of the session is read so",
+                variants="flag-off",
+            ),
+        ),
         Variant(  # what the flag writes, as an engine with the native type sees it
             "flag-on-stored",
             generations="spark-*",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.behaviours.known import NO_VECTORIZED_DELTA_LENGTH
+from lab.behaviours.known import NO_VECTORIZED_DELTA_LENGTH, ROW_BY_ROW, VECTORIZED_ENCODING
 from lab.behaviours.orders_steps import (
     CABLE,
     HDD,
@@ -17,7 +17,7 @@ from lab.behaviours.orders_steps import (
     read,
     set_quantity,
 )
-from lab.model import Behaviour, Call, Chain, Claim, Control, Expect, Outcome, Step, Variant
+from lab.model import Behaviour, Call, Chain, Claim, Control, Cure, Expect, Outcome, Step, Trap, Variant, Where
 from lab.tables.orders import NAMESPACE, ORDERS_V2
 
 SEEDS = ORDERS_V2.rows
@@ -87,6 +87,7 @@ DML_V2_NEW = Behaviour(
             "no-vectorization",
             second_settings={"spark.sql.iceberg.vectorization.enabled": "false"},
             pairs=(("trino-483", "spark-*"),),
+            cure=Cure(Where.SPARK_SESSION, ROW_BY_ROW),
         ),
     ),
     pairs=(("*", "*"),),
@@ -101,6 +102,7 @@ DML_V2_NEW = Behaviour(
             variants="default",
             failure=NO_VECTORIZED_DELTA_LENGTH,
             at="read",
+            trap=VECTORIZED_ENCODING,
             cause="spark.sql.iceberg.vectorization.enabled=true, the default",
             control=Control(variant="no-vectorization"),
         ),
@@ -113,6 +115,12 @@ DML_V2_NEW = Behaviour(
             generations="pyiceberg-0.12*",
             at="read",
             failure=Chain((("OSError", "DecodeArrow of DictAccumulator for DeltaLengthByteArrayDecoder"),), whole=True),
+            trap=Trap(
+                "pyiceberg-delete-paths",
+                "PyIceberg can't read position deletes whose paths are DELTA_LENGTH_BYTE_ARRAY",
+                r"DecodeArrow of DictAccumulator for DeltaLengthByteArrayDecoder",
+                "pyiceberg.io.pyarrow._read_deletes",
+            ),
         ),
         Expect(Outcome.WORKS, "v2 data files and position deletes are read by every other generation"),
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lab.behaviours.h_connect import CONNECT, OVER_CONNECT
 from lab.behaviours.known import (
     PYICEBERG_NO_V3_WRITE,
     SPARK_3_2_NO_V3,
@@ -11,7 +12,7 @@ from lab.behaviours.known import (
     UNSUPPORTED_VERSION,
 )
 from lab.behaviours.orders_steps import DESK_MAT, WRITTEN, delete, insert, lineage, read, set_quantity
-from lab.model import Behaviour, Chain, Claim, Control, Expect, Outcome, Variant
+from lab.model import Behaviour, Chain, Claim, Control, Cure, Expect, Outcome, Trap, Variant, Where
 from lab.tables.orders import ORDERS_V3, order
 
 DESK, CHAIR = ORDERS_V3.rows
@@ -26,6 +27,7 @@ STRUCTS_DO_NOT_MATCH = Chain(
 )
 
 EXTENSIONS = "spark.sql.extensions"
+ICEBERGS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 NO_EXTENSIONS = {EXTENSIONS: None}
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
 READS_V3 = Expect(Outcome.WORKS, "v3 without deletes is read by Iceberg libraries from 1.9 on, DuckDB and PyIceberg")
@@ -81,8 +83,18 @@ UPDATE = Behaviour(
     table=ORDERS_V3,
     steps=(set_quantity(1, 2), read(ORDERS_V3, DESK_UPDATED, CHAIR), lineage((1, 0, 2), (2, 1, 1)), WRITTEN),
     variants=(
-        Variant("default"),
+        Variant(
+            "default",
+            cure=Cure(
+                Where.SPARK_START,
+                "none known; it takes a session that can still be started with it: over Spark Connect it is too late "
+                "(H-connect-conf)",
+                settings={EXTENSIONS: ICEBERGS},
+                variants="no-extensions*",
+            ),
+        ),
         Variant("no-extensions", generations="spark-*", settings=NO_EXTENSIONS),
+        Variant("connect", generations=CONNECT, settings=OVER_CONNECT),
         Variant("merge-on-read", generations="spark-*", properties=MERGE_ON_READ),
         Variant("no-extensions-merge-on-read", generations="spark-*", settings=NO_EXTENSIONS, properties=MERGE_ON_READ),
     ),
@@ -102,6 +114,12 @@ UPDATE = Behaviour(
             variants="no-extensions",
             failure=STRUCTS_DO_NOT_MATCH,
             at="update",
+            trap=Trap(
+                "v3-update-without-extensions",
+                "UPDATE of a v3 table: Structs do not match",
+                r"Structs do not match: .*",
+                "org.apache.iceberg.spark.data.ParquetWithSparkSchemaVisitor.visitFields",
+            ),
         ),
         Expect(
             Outcome.SILENTLY_WRONG,
@@ -111,6 +129,12 @@ UPDATE = Behaviour(
             variants="no-extensions-merge-on-read",
             facts={"written.deletes": ["deletion-vector"]},
             rows={"lineage": ((1, 2, 2), (2, 1, 1))},
+            trap=Trap(
+                "v3-row-id-lost",
+                "UPDATE of a v3 table gives the row another _row_id, and no error tells",
+                "",
+                "org.apache.iceberg.spark.source.SparkPositionDeltaWrite$UnpartitionedDeltaWriter.insert",
+            ),
             cause="write.update.mode=merge-on-read (org.apache.iceberg.spark.source.SparkPositionDeltaWrite)",
             control=Control(variant="no-extensions"),
         ),
@@ -123,7 +147,8 @@ UPDATE = Behaviour(
         ),
         Expect(
             Outcome.WORKS,
-            "Spark 4 carries metadata columns through row-level operations by itself, with or without the extensions",
+            "Spark 4 carries metadata columns through row-level operations by itself, with or without the extensions, "
+            "and over Spark Connect alike",
             generations="spark-4*",
         ),
         WRITES_V3,
@@ -147,7 +172,15 @@ DELETE = Behaviour(
     variants=(
         Variant("whole-file", steps=(insert(DESK_MAT), delete(111), read(ORDERS_V3, DESK, CHAIR), WRITTEN)),
         Variant("one-of-two"),
-        Variant("one-of-two-merge-on-read", properties=MERGE_ON_READ),
+        Variant(
+            "one-of-two-merge-on-read",
+            properties=MERGE_ON_READ,
+            cure=Cure(
+                Where.TABLE,
+                "every reader joins the deletion vectors to the data until rewrite_data_files removes them",
+                settings={"write.delete.mode": "merge-on-read"},
+            ),
+        ),
     ),
     claims=(Claim("spark-3.5*", Outcome.WORKS, facts={"written.deletes": ["deletion-vector"]}),),
     expect=(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.model import Chain, Expect, Outcome
+from lab.model import Chain, Expect, Outcome, Trap
 
 UNSUPPORTED_VERSION = Chain(
     (
@@ -20,11 +20,18 @@ UNSUPPORTED_VERSION = Chain(
     whole=True,
 )
 
+V3_FOR_AN_OLD_LIBRARY = Trap(
+    "v3-for-an-old-library",
+    "An old Iceberg library can't even load a v3 table",
+    r"Cannot read unsupported version 3",
+    "org.apache.iceberg.TableMetadataParser.fromJson",
+)
 SPARK_3_2_NO_V3 = Expect(
     Outcome.NOT_SUPPORTED,
     "Iceberg 1.4 knows format versions up to 2: TableMetadataParser.fromJson refuses the catalog's valid answer",
     generations="spark-3.2*",
     failure=UNSUPPORTED_VERSION,
+    trap=V3_FOR_AN_OLD_LIBRARY,
 )
 PYICEBERG_NO_V3_WRITE = Expect(
     Outcome.NOT_SUPPORTED,
@@ -32,6 +39,12 @@ PYICEBERG_NO_V3_WRITE = Expect(
     generations="pyiceberg-0.12*",
     at="insert,update,delete",
     failure=Chain((("ValueError", "Cannot write manifest for table version: 3"),), whole=True),
+    trap=Trap(
+        "pyiceberg-v3-write",
+        "PyIceberg reads v3 and can't write it",
+        r"Cannot write manifest for table version: 3",
+        "pyiceberg.manifest.write_manifest",
+    ),
 )
 NO_VECTORIZED_DELTA_LENGTH = Chain(
     (
@@ -41,6 +54,13 @@ NO_VECTORIZED_DELTA_LENGTH = Chain(
             "with encoding DELTA_LENGTH_BYTE_ARRAY. Disable vectorized reads to read this table/file",
         ),
     )
+)
+ROW_BY_ROW = "Spark reads row by row instead of in batches of columns: slower, the wider the scan the more"
+VECTORIZED_ENCODING = Trap(
+    "vectorized-encoding",
+    "Spark's vectorized reader doesn't know the encoding of a Parquet column",
+    r"Cannot support vectorized reads for column .* with encoding (\w+)",
+    "org.apache.iceberg.arrow.vectorized.parquet.VectorizedPageIterator.initDataReader",
 )
 TRINO_476_NO_V3_DELETES = Expect(
     Outcome.NOT_SUPPORTED,
@@ -55,4 +75,20 @@ TRINO_476_NO_V3_DELETES = Expect(
         ),
         whole=True,
     ),
+    trap=Trap(
+        "v3-position-deletes",
+        "An engine writes v2 position deletes into a v3 table",
+        r"Must use DVs for position deletes in V3",
+        "org.apache.iceberg.MergingSnapshotProducer.validateNewDeleteFile",
+    ),
+)
+DEFAULT_OVERLOOKED = Trap(
+    "default-overlooked",
+    "A column's default comes back as null, without a word",
+    "",
+    {
+        "iceberg-java-*": "org.apache.iceberg.parquet.ParquetValueReaders.nulls",
+        "trino-*": "io.trino.plugin.iceberg.IcebergPageSourceProvider.createParquetPageSource",
+    },
+    remedy="read with Iceberg 1.8 or newer, with Trino 483, or write the column into every data file",
 )

@@ -1,6 +1,12 @@
 """REST catalogs, and the gateway in front of whichever it is. Knows nothing of engines."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+# Table properties that the gateway obeys, so that every engine meets what they say without settings of its own.
+# Comma-separated S3 actions (`s3:DeleteObject`):
+DENY = "lab.vending.deny"  # sessions vended for this table lack these
+GRANT = "lab.bucket.grant"  # the bucket's policy grants these to the principal of this table's sessions
 
 
 @dataclass(frozen=True)
@@ -11,3 +17,11 @@ class CatalogEndpoint:
     warehouse: str
     s3_endpoint: str
     region: str
+
+
+def profile(properties: Mapping[str, str | None]) -> str:
+    """Whose rules a catalog acts under that meets these table properties: part of each cell's key.
+
+    `none`, or what vended sessions lack: `vends-no-s3:DeleteObject`.
+    """
+    return f"vends-no-{properties[DENY]}" if DENY in properties else "none"

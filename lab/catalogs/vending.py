@@ -2,26 +2,38 @@
 
 They are STS credentials under a session policy: objects below the table's location, nothing else. An engine
 that does not ask gets nothing, and what the catalog itself would say about storage is never passed on.
+
+A table's property `lab.vending.deny` narrows its sessions further: the gateway then acts as catalogs do whose
+external volume vends Put, Get and List alone. `lab.bucket.grant` has the bucket's owner grant actions back to the
+sessions' principal. Neither opens more than a table's session has without them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
 from minio.credentials.providers import AssumeRoleProvider
+from minio.error import MinioException
 
+from lab.catalogs import DENY, GRANT
 from lab.catalogs.proxy import Forward, Request, Response, error
-from lab.stores import StoreEndpoint
+from lab.stores import StoreEndpoint, seaweedfs
 
 DELEGATION = "x-iceberg-access-delegation"
 LIFETIME_SECONDS = 3600
+
+# What a session may do with the objects below its table's location.
+_OBJECT_ACTIONS = ("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListMultipartUploadParts")
+ACTIONS = (*(f"s3:{action}" for action in _OBJECT_ACTIONS), "s3:ListBucket")
 
 _TABLE = re.compile(r"/v1/(?:.+/)?namespaces/[^/]+/(?:tables(?:/[^/]+)?|register)")
 _CREATED_BY_POST = re.compile(r".*/(?:tables|register)")
@@ -56,16 +68,36 @@ class Credentials:
     expires_at_ms: int
 
 
-Assume = Callable[[str], Credentials]  # session policy (JSON) → credentials; blocks; OSError or ValueError if refused
+@dataclass(frozen=True)
+class Terms:
+    """What a session is vended for: a table's location, and what its properties deny it or grant it elsewhere."""
+
+    location: str  # s3://bucket/path
+    deny: tuple[str, ...] = ()  # actions that its policy lacks
+    grant: tuple[str, ...] = ()  # actions that the bucket's policy grants its principal
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, Any]) -> Terms:
+        properties = metadata.get("properties", {})
+        return cls(metadata["location"].rstrip("/"), _actions(properties, DENY), _actions(properties, GRANT))
+
+    @property
+    def session(self) -> str:
+        """The role session's name: the store's record and its bucket policy know the table's sessions by it."""
+        return session_name(self.location)
+
+
+# Terms → a session's credentials, the grants made; blocks; OSError, ValueError or MinioException if refused
+Assume = Callable[[Terms], Credentials]
 
 
 class Vending:
-    """The stage. One session per location, until half of its life is over: a load costs no call to STS."""
+    """The stage. One session per table and terms, until half of its life is over: a load costs no call to STS."""
 
     def __init__(self, store: StoreEndpoint, assume: Assume | None = None) -> None:
         self._store = store
         self._assume = assume or _assume_at(store)
-        self._sessions: dict[str, asyncio.Task[Credentials]] = {}
+        self._sessions: dict[Terms, asyncio.Task[Credentials]] = {}
 
     async def __call__(self, request: Request, forward: Forward) -> Response:
         response = await forward(request)
@@ -78,25 +110,26 @@ class Vending:
         table.pop("storage-credentials", None)
         if not _asked_for(request):
             return response.with_json(table)
-        location = table["metadata"]["location"].rstrip("/")
         try:
-            policy = session_policy(location)
-            credentials = await self._credentials(location, policy)
-        except (OSError, ValueError, urllib3.exceptions.HTTPError) as reason:
+            terms = Terms.of(table["metadata"])
+            credentials = await self._credentials(terms)
+        except (OSError, ValueError, urllib3.exceptions.HTTPError, MinioException) as reason:
+            location = table["metadata"]["location"]
             return error(
                 400,
                 "BadRequestException",
                 f"Credential vending was requested for {location}, but no credentials are available: {reason}",
             )
         table["config"] = self._config(credentials)
-        table["storage-credentials"] = [{"prefix": location + "/", "config": table["config"]}]
-        return Response(response.status, response.headers, notes={"vended": True}).with_json(table)
+        table["storage-credentials"] = [{"prefix": terms.location + "/", "config": table["config"]}]
+        notes = {"vended": True, **({"denied": terms.deny} if terms.deny else {})}
+        return Response(response.status, response.headers, notes=notes).with_json(table)
 
-    async def _credentials(self, location: str, policy: str) -> Credentials:
-        task = self._sessions.get(location)
+    async def _credentials(self, terms: Terms) -> Credentials:
+        task = self._sessions.get(terms)
         if task is None or (task.done() and not _fresh(task)):
-            task = asyncio.create_task(asyncio.to_thread(self._assume, policy))
-            self._sessions[location] = task
+            task = asyncio.create_task(asyncio.to_thread(self._assume, terms))
+            self._sessions[terms] = task
         return await asyncio.shield(task)  # an engine that hangs up takes nobody else's session along
 
     def _config(self, credentials: Credentials) -> dict[str, str]:
@@ -111,37 +144,53 @@ class Vending:
         }
 
 
-def session_policy(location: str) -> str:
+def session_name(location: str) -> str:
+    """The name of the role session vended for a table at this location."""
+    return f"lab-{hashlib.sha256(location.encode()).hexdigest()[:16]}"
+
+
+def session_policy(location: str, deny: Sequence[str] = ()) -> str:
     """The policy of a session that reaches what lies below `location` (s3://bucket/path), as JSON.
 
-    Raises ValueError for a location that is not S3's or that a policy can't name exactly.
+    deny: those of `ACTIONS` that it lacks.  Raises ValueError for a location that is not S3's or that a policy
+    can't name exactly.
     """
+    bucket, prefix = _place(location)
+    if _PATTERN.search(location):
+        raise ValueError("a location with one of * ? $ can't be named in a policy")
+    *objects, listing = ACTIONS
+    statements: list[dict[str, Any]] = [
+        {
+            "Effect": "Allow",
+            "Action": [action for action in objects if action not in deny],
+            "Resource": [f"arn:aws:s3:::{bucket}/{prefix}/*"],
+        },
+        {
+            "Effect": "Allow",
+            "Action": [action for action in [listing] if action not in deny],
+            "Resource": [f"arn:aws:s3:::{bucket}"],
+            "Condition": {"StringLike": {"s3:prefix": [f"{prefix}/*"]}},
+        },
+    ]
+    policy = {"Version": "2012-10-17", "Statement": [statement for statement in statements if statement["Action"]]}
+    return json.dumps(policy, separators=(",", ":"))
+
+
+def _place(location: str) -> tuple[str, str]:
+    """Bucket and key prefix of a location. Raises ValueError."""
     parts = urlsplit(location)
     bucket, prefix = parts.netloc, parts.path.strip("/")
     if parts.scheme not in ("s3", "s3a", "s3n") or not bucket or not prefix:
         raise ValueError("not a location below a bucket")
-    if _PATTERN.search(location):
-        raise ValueError("a location with one of * ? $ can't be named in a policy")
-    objects = ["GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListMultipartUploadParts"]
-    return json.dumps(
-        {
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Effect": "Allow",
-                    "Action": [f"s3:{action}" for action in objects],
-                    "Resource": [f"arn:aws:s3:::{bucket}/{prefix}/*"],
-                },
-                {
-                    "Effect": "Allow",
-                    "Action": ["s3:ListBucket"],
-                    "Resource": [f"arn:aws:s3:::{bucket}"],
-                    "Condition": {"StringLike": {"s3:prefix": [f"{prefix}/*"]}},
-                },
-            ],
-        },
-        separators=(",", ":"),
-    )
+    return bucket, prefix
+
+
+def _actions(properties: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """The actions that a property lists, sorted. Raises ValueError for one that no session has."""
+    actions = {action.strip() for action in properties.get(name, "").split(",") if action.strip()}
+    if unknown := sorted(actions - set(ACTIONS)):
+        raise ValueError(f"{name} names {', '.join(unknown)}; it takes some of {', '.join(ACTIONS)}")
+    return tuple(sorted(actions))
 
 
 def _answers_with_a_table(request: Request) -> bool:
@@ -165,7 +214,10 @@ def _fresh(task: asyncio.Task[Credentials]) -> bool:
 def _assume_at(store: StoreEndpoint) -> Assume:
     http = urllib3.PoolManager(timeout=10.0, retries=urllib3.Retry(2, backoff_factor=0.2))
 
-    def assume(policy: str) -> Credentials:
+    def assume(terms: Terms) -> Credentials:
+        policy = session_policy(terms.location, terms.deny)
+        if terms.grant:
+            seaweedfs.grant(store, terms.session, terms.grant, _place(terms.location)[1])
         session = AssumeRoleProvider(
             sts_endpoint=store.url,
             access_key=store.access_key,
@@ -173,7 +225,7 @@ def _assume_at(store: StoreEndpoint) -> Assume:
             duration_seconds=LIFETIME_SECONDS,
             policy=policy,
             region=store.region,
-            role_session_name="lab",
+            role_session_name=terms.session,
             http_client=http,
         ).retrieve()
         assert session.session_token and session.expiration

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import re
 import tomllib
 from collections.abc import Mapping
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from lab.runtime.host import Host
     from lab.runtime.process import Process
 
-KINDS = ("duckdb", "pyiceberg", "spark", "trino")
+KINDS = ("duckdb", "iceberg", "pyiceberg", "spark", "trino")
 _REQUIRED = {"kind", "versions", "artefacts"}
 _OPTIONAL = {"java", "settings", "why"}
 
@@ -93,7 +95,12 @@ def read_generation(file: Path) -> Generation:
     )
 
 
+def _natural(file: Path) -> list[str | int]:
+    """Release 1.4 before 1.10. The odd parts of a name are its numbers."""
+    return [int(part) if odd else part for part, odd in zip(re.split(r"(\d+)", file.stem), cycle((0, 1)), strict=False)]
+
+
 GENERATIONS: dict[str, Generation] = {
     generation.name: generation
-    for generation in map(read_generation, sorted(Path(__file__).with_name("generations").glob("*.toml")))
+    for generation in map(read_generation, sorted(Path(__file__).with_name("generations").glob("*.toml"), key=_natural))
 }

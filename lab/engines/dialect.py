@@ -22,13 +22,15 @@ _TYPES: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def create(kind: str, namespace: str, table: Table, properties: Mapping[str, str]) -> list[Statement]:
+def create(kind: str, namespace: str, table: Table, properties: Mapping[str, str | None]) -> list[Statement]:
     """The statements that make an empty table of `table.format_version` with these properties.
 
     Raises UsageError for a kind that can't keep the names as they are declared.
     """
     name = f"{CATALOG}.{namespace}.{table.name}"
     settings = {"format-version": str(table.format_version), **table.properties, **properties}
+    if None in settings.values():
+        raise UsageError(f"{table.name}: only a table of declared files can lack a property that the catalog gives")
     if kind == "pyiceberg":
         schema = [(column, kind_of, False) for column, kind_of in table.columns]
         args = {"namespace": namespace, "table": table.name, "schema": schema, "properties": settings}

@@ -15,7 +15,7 @@ dicts by column name; a column left out is null.
     drop_table(namespace, table, purge)
     describe(namespace, table)                                        → name, type, required
     snapshots(namespace, table)    → snapshot_id, parent_id, sequence_number, committed_at, operation, summary
-    scan(namespace, table, columns, filter, snapshot)                 → the rows, types as Iceberg names them
+    scan(namespace, table, columns, filter, snapshot, case_sensitive) → the rows, types as Iceberg names them
     count_by(namespace, table, column)                                → that column, count
     append(namespace, table, rows)
     overwrite(namespace, table, rows, filter)
@@ -24,6 +24,8 @@ dicts by column name; a column left out is null.
     update(namespace, table, filter, set)
         PyIceberg has no UPDATE. This is what its users do instead: read the rows that match, change them in
         memory, `overwrite` the matching ones with them.
+    expire_snapshots(namespace, table)
+        all but the current one; PyIceberg takes them out of the metadata and deletes no file
 
 Settings are properties of PyIceberg's catalog.
 """

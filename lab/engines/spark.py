@@ -1,7 +1,8 @@
 """Spark of any generation: its own JVM, driven from here through py4j; no Python of Spark's is needed.
 
 Every setting is a Spark configuration key. One that Spark calls static (`spark.sql.extensions`) can vary between
-sessions too: such a session grows from a root of its own, beside the default one, in the same JVM.
+sessions too: such a session grows from a root of its own, beside the default one, in the same JVM. Over Spark
+Connect (`spark.remote`, see `spark_connect.py`) a session has what a remote client has, and static settings stay.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from lab.engines import jvm, spark_rows
+from lab.engines import jvm, spark_connect, spark_rows
 from lab.errors import LabError
 from lab.model import Answer, Column, Generation, Rows, Statement
 from lab.runtime.jvm import JavaEndpoint, connect
 
 if TYPE_CHECKING:
     from lab.catalogs import CatalogEndpoint
+    from lab.engines.worker import WorkerSession
     from lab.provision import Cache
     from lab.runtime.host import Host
     from lab.runtime.process import Process
@@ -105,7 +107,7 @@ def settings(generation: Generation) -> dict[str, str]:
 def _classpath(cache: Cache, generation: Generation) -> list[Path]:
     """Iceberg first, then Spark's jars: single files, as an archive of classes wants it."""
     iceberg = [cache.file(artefact) for artefact in generation.artefacts if artefact.startswith("maven:")]
-    (pyspark,) = (artefact for artefact in generation.artefacts if artefact.startswith("pypi:"))
+    (pyspark,) = (artefact for artefact in generation.artefacts if artefact.startswith("pypi:pyspark=="))
     return [*iceberg, *sorted((cache.tree(pyspark, "deps/jars/*") / "deps" / "jars").glob("*.jar"))]
 
 
@@ -134,6 +136,7 @@ class Engine:
     ) -> None:
         """Raises LabError when the JVM no longer answers."""
         self._generation = generation
+        self._remote = spark_connect.Client(host, generation, catalog, endpoint)
         self._gateway = connect(JavaEndpoint(endpoint["port"], endpoint["token"]))
         self._lock = threading.Lock()
         try:
@@ -143,10 +146,13 @@ class Engine:
             raise LabError(f"{generation.name} has ended; read {log}, then start it again") from None
         self._roots: dict[frozenset[tuple[str, str | None]], Any] = {frozenset(): default}
 
-    def session(self, settings: Mapping[str, str | None] = {}) -> Session:
+    def session(self, settings: Mapping[str, str | None] = {}) -> Session | WorkerSession:
         """A fresh session. Raises LabError for a setting that can't vary between sessions."""
         own = self.settings()
+        effective = {key: value for key, value in {**own, **settings}.items() if value is not None}
         changes = {key: value for key, value in settings.items() if own.get(key) != value}
+        if remote := changes.pop(spark_connect.REMOTE, None):
+            return self._connected(remote, changes, effective)
         if fixed := [key for key in changes if not key.startswith("spark.sql.")]:  # Spark takes and ignores them
             raise LabError(f"{', '.join(fixed)} holds for a whole Spark; declare it in a generation of its own")
         conf = self._gateway.jvm.org.apache.spark.sql.internal.SQLConf
@@ -156,8 +162,16 @@ class Engine:
             _assign(spark.conf(), {k: v for k, v in changes.items() if k not in static}, spark.conf().unset)
         except Py4JJavaError as error:
             raise LabError(f"Spark refuses a setting; correct it: {jvm.describe(error)}") from None
-        effective = {key: value for key, value in {**own, **settings}.items() if value is not None}
         return Session(self._gateway, spark, effective)
+
+    def _connected(self, remote: str, changes: Mapping[str, str | None], effective: dict[str, str]) -> WorkerSession:
+        if remote != spark_connect.LOCAL:
+            raise LabError(f"{spark_connect.REMOTE} is {spark_connect.LOCAL} here, not {remote}: the lab's own server")
+        with self._lock:
+            address = spark_connect.serve(self._gateway, self._roots[frozenset()].sparkContext(), self._generation)
+        session = self._remote.over(address, changes)
+        session.settings = effective
+        return session
 
     def versions(self) -> dict[str, str]:
         """Versions of Spark, Iceberg, Scala and Java."""
@@ -174,6 +188,7 @@ class Engine:
 
     def close(self) -> None:
         """Closes this client; the JVM goes on."""
+        self._remote.close()
         self._gateway.close()
 
     def _root(self, static: Mapping[str, str | None]) -> Any:

@@ -1,12 +1,15 @@
 """Trino of any version: its server in a JVM of the lab's, spoken to by Trino's own client.
 
-Settings are of two sorts. Those of the catalog (`iceberg.…`, `fs.…`, `s3.…`) are shared by all sessions of a server and
-can't vary; any other one is a session property (`lab.compression_codec`, `join_distribution_type`).
+Settings are of two sorts. Those of the catalog (`iceberg.…`, `fs.…`, `s3.…`) belong to a catalog, not to a session:
+one that varies them gets a catalog of its own beside `lab`, and what it says of `lab` is said of that one. Any other
+setting is a session property (`lab.compression_codec`, `join_distribution_type`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import re
 import uuid
 import zipfile
 from collections.abc import Mapping
@@ -38,6 +41,8 @@ SETTINGS = {
     "iceberg.security": "ALLOW_ALL",
     "s3.path-style-access": "true",
 }
+CATALOG = "lab"
+_LAB = re.compile(rf"(?<![\w.'\"]){CATALOG}(?![\w'\"])")  # the catalog's name, as a word of a statement
 _OF_THE_CATALOG = ("iceberg.", "fs.", "s3.")
 _SERVER = {
     # Made by a statement, a catalog has its workers at once; one of a file waits for a poll every five seconds.
@@ -89,7 +94,7 @@ def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tupl
         gateway.jvm.System.setProperty("config", str(config))
         gateway.jvm.io.trino.server.Server().start(generation.versions["trino"])
         session = Session(port, {}, {})
-        for statement in (_create_catalog(generation, catalog), "SHOW SCHEMAS IN lab"):
+        for statement in (_create_catalog(CATALOG, settings(generation), catalog), "SHOW SCHEMAS IN lab"):
             if isinstance(answer := session.execute(statement), Failure):
                 raise LabError(f"{generation.name} has no catalog: {answer.causes[-1].message}")
         return session
@@ -111,15 +116,16 @@ def _jars(cache: Cache, artefact: str, pattern: str) -> list[Path]:
     return sorted(cache.tree(artefact, pattern).glob(pattern))
 
 
-def _create_catalog(generation: Generation, catalog: CatalogEndpoint) -> str:
-    properties = settings(generation) | {
+def _create_catalog(name: str, settings: Mapping[str, str], catalog: CatalogEndpoint) -> str:
+    properties = {
+        **settings,
         "iceberg.rest-catalog.uri": catalog.uri,
         "iceberg.rest-catalog.warehouse": catalog.warehouse,
         "s3.endpoint": catalog.s3_endpoint,
         "s3.region": catalog.region,
     }
     pairs = ", ".join(f"\"{key}\" = '{value}'" for key, value in properties.items())
-    return f"CREATE CATALOG lab USING iceberg WITH ({pairs})"
+    return f"CREATE CATALOG IF NOT EXISTS {name} USING iceberg WITH ({pairs})"
 
 
 def _configure(host: Host, generation: Generation, port: int, plugin: list[Path]) -> Path:
@@ -163,17 +169,27 @@ class Engine:
     def __init__(
         self, host: Host, generation: Generation, catalog: CatalogEndpoint, endpoint: Mapping[str, Any]
     ) -> None:
-        self._generation = generation
+        self._generation, self._catalog = generation, catalog
         self._port = int(endpoint["port"])
 
     def session(self, settings: Mapping[str, str | None] = {}) -> Session:
-        """A fresh session. Raises LabError for a setting that holds for a whole server."""
+        """A fresh session. Raises LabError with Trino's words for a catalog that can't be made with its settings."""
         own = self.settings()
         changes = {key: value for key, value in settings.items() if own.get(key) != value}
-        if fixed := [key for key in changes if key.startswith(_OF_THE_CATALOG)]:
-            raise LabError(f"{', '.join(fixed)} holds for a whole Trino; declare it in a generation of its own")
-        properties = {key: value for key, value in changes.items() if value is not None}
-        return Session(self._port, properties, own | properties)
+        effective = {key: value for key, value in {**own, **changes}.items() if value is not None}
+        properties = {k: v for k, v in effective.items() if k in changes and not k.startswith(_OF_THE_CATALOG)}
+        name = CATALOG
+        if any(key.startswith(_OF_THE_CATALOG) for key in changes):
+            name = self._another({k: v for k, v in effective.items() if k.startswith(_OF_THE_CATALOG)})
+        return Session(self._port, properties, effective, name)
+
+    def _another(self, settings: Mapping[str, str]) -> str:
+        """The name of a catalog with these settings, which stays for whoever wants the same."""
+        name = f"{CATALOG}_{hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:8]}"
+        answer = Session(self._port, {}, {}).execute(_create_catalog(name, settings, self._catalog))
+        if isinstance(answer, Failure):
+            raise LabError(f"{self._generation.name} makes no catalog with these settings: {answer.causes[0].message}")
+        return name
 
     def versions(self) -> dict[str, str]:
         """Version of Trino, as it tells itself; that of Iceberg inside it, as declared: Trino can't be asked."""
@@ -192,13 +208,21 @@ class Engine:
 class Session:
     """One client session: its properties, in the zone UTC."""
 
-    def __init__(self, port: int, properties: Mapping[str, str], settings: dict[str, str]) -> None:
+    def __init__(
+        self, port: int, properties: Mapping[str, str], settings: dict[str, str], catalog: str = CATALOG
+    ) -> None:
+        """catalog: what Trino calls the catalog that is `lab` in statements and session properties."""
         self.settings = settings
+        self._catalog = catalog
         self._request = TrinoRequest(
             host=LOOPBACK,
             port=port,
             client_session=ClientSession(
-                user="lab", catalog="lab", source="iceberg-lab", timezone="UTC", properties=dict(properties)
+                user="lab",
+                catalog=catalog,
+                source="iceberg-lab",
+                timezone="UTC",
+                properties={_LAB.sub(catalog, key): value for key, value in properties.items()},
             ),
         )
 
@@ -206,7 +230,7 @@ class Session:
         """Rows, or the failure: first Trino's error name and message, then the Java cause chain it came of."""
         if not isinstance(statement, str):
             raise LabError(f"Trino understands SQL, not the call {statement.op}; give the step its SQL")
-        query = TrinoQuery(self._request, statement, legacy_primitive_types=True)
+        query = TrinoQuery(self._request, _LAB.sub(self._catalog, statement), legacy_primitive_types=True)
         try:
             data = list(query.execute())
         except TrinoQueryError as error:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -42,16 +42,16 @@ class WorkerEnded(Exception):
 class Worker:
     """A process that has one engine's packages and nothing else of this lab's environment.
 
-    `engine` is the file that knows the engine, `site` the folder of its packages.
+    `engine` is the file that knows the engine, `sites` the folders of its packages.
     """
 
-    def __init__(self, host: Host, name: str, engine: Path, site: Path) -> None:
+    def __init__(self, host: Host, name: str, engine: Path, sites: Sequence[Path]) -> None:
         self._lock = threading.Lock()
         self._host = host
         self._process, _ = host.process(
             name,
-            # no site-packages but `site`, no variable that changes Python
-            [sys.executable, "-I", "-S", WORKERS / "serve.py", engine, site, values.__file__],
+            # no site-packages but `sites`, no variable that changes Python
+            [sys.executable, "-I", "-S", WORKERS / "serve.py", engine, values.__file__, *sites],
             env={"AWS_EC2_METADATA_DISABLED": "true"},  # without vended credentials, fail at once
             talk=True,
             grace=0,
@@ -117,6 +117,15 @@ class WorkerEngine:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
 
+    @property
+    def name(self) -> str:
+        """The worker's, hence its log's."""
+        return self._generation.name
+
+    def sites(self) -> list[Path]:
+        """The folders of the engine's packages."""
+        return [self._host.cache.environment(self._generation.name)]
+
     @staticmethod
     def worded(statement: Statement) -> object:
         """The statement as the engine's file takes it, made of what `lab.values` encodes. Raises LabError."""
@@ -129,14 +138,13 @@ class WorkerEngine:
 
     def versions(self) -> dict[str, str]:
         """Those of the engine and of its parts, asked of themselves. Raises LabError if it can't start."""
-        name = self._generation.name
         try:
             answer = self._living().ask(do="versions")
         except WorkerEnded as end:
-            raise LabError(f"{name} does not start: {end}; read {self._host.log(name)}") from None
+            raise LabError(f"{self.name} does not start: {end}; read {self._host.log(self.name)}") from None
         if "failure" in answer:
             cls, message = answer["failure"][0]
-            raise LabError(f"{name} does not start: {cls}: {message}; read {self._host.log(name)}")
+            raise LabError(f"{self.name} does not start: {cls}: {message}; read {self._host.log(self.name)}")
         versions: dict[str, str] = answer["versions"]
         return versions
 
@@ -153,8 +161,7 @@ class WorkerEngine:
     def _living(self) -> Worker:
         with self._lock:
             if self._worker is None or not self._worker.alive():
-                name = self._generation.name
-                self._worker = Worker(self._host, name, self.engine_file, self._host.cache.environment(name))
+                self._worker = Worker(self._host, self.name, self.engine_file, self.sites())
             return self._worker
 
 

@@ -24,7 +24,8 @@ _NAMED = re.compile(
 _SHAPES = re.compile(
     r"""(?x)
       (?<=Bearer\s)[A-Za-z0-9._~+/=-]+
-    | (?<=AWS4-HMAC-SHA256\s)Credential=[^\n]+
+    | (?<=/;token=)[^\s;'"]+
+  | (?<=AWS4-HMAC-SHA256\s)Credential=[^\n]+
     | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?
     | \b(?:AKIA|ASIA)[A-Z0-9]{12,}\b
     """

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-Line = Mapping[str, Any]
+from lab.behaviours import BEHAVIOURS
+from lab.model import ENGINES
+from lab.report import traps
+from lab.report.line import Line, expected, failure, name, root_cause, unexpected
 
 # outcome → how it shows: word and colour. Short, as nine of them stand side by side.
 _OUTCOMES = {
@@ -54,7 +56,10 @@ class Square:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Rows (behaviour, variant) by columns (generation) of squares; a pair that was not selected has none."""
+    """Rows (behaviour, variant) by columns (generation) of squares; a pair that was not selected has none.
+
+    Variants whose names differ behind a slash only share a row, and there a square: `default/int`, `default/long`.
+    """
 
     rows: tuple[tuple[str, str], ...]
     columns: tuple[str, ...]
@@ -66,7 +71,8 @@ class Matrix:
         grouped: dict[tuple[str, str, str], list[Line]] = {}
         for line in lines:
             cell = line["cell"]
-            grouped.setdefault((cell["behaviour"], cell["variant"], cell["reader"]), []).append(line)
+            variant = cell["variant"].partition("/")[0]
+            grouped.setdefault((cell["behaviour"], variant, cell["reader"]), []).append(line)
         readers = list(dict.fromkeys(reader for _, _, reader in grouped))
         return cls(
             tuple(dict.fromkeys((b, v) for b, v, _ in grouped)),
@@ -75,17 +81,13 @@ class Matrix:
         )
 
 
-def unexpected(line: Line) -> bool:
-    return bool(line["expectation"] == "unexpected")
-
-
 def table(lines: Sequence[Line], order: Sequence[str] = (), width: int = 240) -> RenderableType:
     """The matrix for a terminal of `width` columns, then what needs words.
 
     Where the generations do not fit side by side, further tables follow with the rest of them.
     """
-    matrix = Matrix.of(lines, order)
-    tables = [_table(matrix, columns) for columns in _fitting(matrix, width)]
+    matrices = _matrices(lines, order)
+    tables = [_table(matrix, columns) for matrix in matrices for columns in _fitting(matrix, width)]
     return Group(*tables, Text(LEGEND, "dim"), *_notes(lines), Text(summary(lines), "bold"))
 
 
@@ -124,15 +126,28 @@ def _head(column: str) -> str:
 
 def markdown(lines: Sequence[Line], order: Sequence[str] = ()) -> str:
     """The matrix as a Markdown table, with its notes as a list."""
-    matrix = Matrix.of(lines, order)
+    rows = [row for matrix in _matrices(lines, order) for row in [*_rows(matrix), ""]]
+    notes = [f"  - {note.plain.strip()}" if note.plain[0] == " " else f"- {note.plain}" for note in _notes(lines)]
+    return "\n".join([*rows, LEGEND, "", *notes, "", summary(lines), ""])
+
+
+def _rows(matrix: Matrix) -> list[str]:
     head = ["behaviour", *(column.replace("+", "<br>") for column in matrix.columns)]
     rows = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     for behaviour, variant in matrix.rows:
         label = behaviour if variant == "default" else f"{behaviour} *{variant}*"
         squares = (matrix.squares.get((behaviour, variant, column)) for column in matrix.columns)
         rows.append("| " + " | ".join([label, *(s.text.replace("\n", "<br>") if s else "·" for s in squares)]) + " |")
-    notes = [f"- {note.plain}" for note in _notes(lines)]
-    return "\n".join([*rows, "", LEGEND, "", *notes, "", summary(lines), ""])
+    return rows
+
+
+def _matrices(lines: Sequence[Line], order: Sequence[str]) -> list[Matrix]:
+    """One of the engines, and one for what is asked of something else: a behaviour says who takes part in it."""
+    apart: dict[tuple[str, ...], list[Line]] = {}
+    for line in lines:
+        behaviour = BEHAVIOURS.get(line["cell"]["behaviour"])
+        apart.setdefault(behaviour.kinds if behaviour else ENGINES, []).append(line)
+    return [Matrix.of(some, order) for some in apart.values()]
 
 
 def summary(lines: Sequence[Line]) -> str:
@@ -142,36 +157,17 @@ def summary(lines: Sequence[Line]) -> str:
     return f"{len(lines)} cells: {outcomes}; {sum(map(unexpected, lines))} unexpected"
 
 
-def name(cell: Mapping[str, Any]) -> str:
-    """A cell's short name: `H-v3-update/no-extensions [spark-3.5.6+iceberg-1.10.0]`."""
-    variant = "" if cell["variant"] == "default" else f"/{cell['variant']}"
-    who = cell["reader"] if cell["writer"] == cell["reader"] else f"{cell['writer']} → {cell['reader']}"
-    return f"{cell['behaviour']}{variant} [{who}]"
-
-
-def failure(line: Line) -> str:
-    """The cause chain of a cell's failing step, outermost first, in one line; empty where nothing failed."""
-    return " ← ".join(_causes(line))
-
-
-def root_cause(line: Line) -> str:
-    """The innermost cause of a cell's failing step; empty where nothing failed."""
-    return _causes(line)[-1] if _causes(line) else ""
-
-
-def _causes(line: Line) -> list[str]:
-    chains = (step["failure"] for step in line["steps"] if "failure" in step)
-    return [f"{c['class']}: {_short(c['message'])}" for c in next(chains, [])]
-
-
 def _notes(lines: Sequence[Line]) -> list[Text]:
+    """One paragraph each; what belongs under the one before is indented."""
     notes = []
+    pages = traps.pages(lines)
     for line in lines:
         if unexpected(line):
             notes.append(Text.assemble((f"! {name(line['cell'])}: ", "bold red"), "; ".join(line["differences"])))
         elif line["outcome"] == "silently-wrong":
             wrong = Text.assemble((f"wrong rows, no error: {name(line['cell'])}: ", "bold white on red"))
             notes.append(wrong.append(Text(f"{line['reason']}. {_wrong_rows(line)}")))
+            notes += _cures(line, pages)
     for missing in dict.fromkeys(line["missing"] for line in lines if line["missing"]):
         cells = sum(line["missing"] == missing for line in lines)
         notes.append(Text.assemble((f"not run ({cells} cells): ", "yellow"), missing))
@@ -179,9 +175,28 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
         readers = ", ".join(dict.fromkeys(line["cell"]["reader"] for line in failed))
         head = f"{_OUTCOMES[outcome][0]} ({len(failed)} cells, {readers}): "
         notes.append(Text.assemble((head, _OUTCOMES[outcome][1]), f"{root_cause(failed[0])}. {reason}"))
-    for (what, why, cause), who in _differing(lines).items():
-        notes.append(Text.assemble((f"≠ {what} [{', '.join(who)}]: ", "cyan"), f"{why}. Cause: {cause}"))
+        notes += _cures(failed[0], pages)
+    for (what, why, cause), differing in _differing(lines).items():
+        who = ", ".join(name(line["cell"]).rstrip("]").partition(" [")[2] for line in differing)
+        notes.append(Text.assemble((f"≠ {what} [{who}]: ", "cyan"), f"{why}. Cause: {cause}"))
+        if differing[0]["outcome"] == "works":
+            notes += map(_cure, traps.cures(differing, lines))
     return notes
+
+
+def _cures(line: Line, pages: Mapping[str, traps.Page]) -> list[Text]:
+    """Under a failure: the cures that this record shows, as a user would paste them, and where to read on."""
+    told = expected(line)
+    page = pages.get(told.trap.id) if told and told.trap else None
+    if page is None:
+        return []
+    first = line in page.failing[:1]  # once is enough: the same trap may stand in several notes
+    cures = map(_cure, page.cured) if first else ()
+    return [*cures, Text(f"  more: iceberg-lab why {page.trap.id}", "dim")]
+
+
+def _cure(cured: traps.Cured) -> Text:
+    return Text.assemble(("  cure: ", "green"), traps.cure_line(cured))
 
 
 def _wrong_rows(line: Line) -> str:
@@ -203,22 +218,17 @@ def _failing(lines: Sequence[Line]) -> dict[tuple[str, str], list[Line]]:
     return grouped
 
 
-def _differing(lines: Sequence[Line]) -> dict[tuple[str, str, str], list[str]]:
-    """(behaviour with variant, how it differs from the claim, cause) → the cells' engines."""
-    grouped: dict[tuple[str, str, str], list[str]] = {}
+def _differing(lines: Sequence[Line]) -> dict[tuple[str, str, str], list[Line]]:
+    """(behaviour with variant, how it differs from the claim, cause) → the cells."""
+    grouped: dict[tuple[str, str, str], list[Line]] = {}
     for line in lines:
         if line["claim"] == "differs" and not unexpected(line):
-            what, _, who = name(line["cell"]).rstrip("]").partition(" [")
+            what = name(line["cell"]).partition(" [")[0]
             why = "; ".join(difference.partition("; seen: ")[0] for difference in line["claim_differences"])
-            grouped.setdefault((what, why, line["cause"]), []).append(who)
+            grouped.setdefault((what, why, line["cause"]), []).append(line)
     return grouped
 
 
 def _word(line: Line) -> str:
     sign = " !" if unexpected(line) else _CLAIMS[line["claim"]]
     return _OUTCOMES[line["outcome"]][0] + sign
-
-
-def _short(message: str, limit: int = 200) -> str:
-    flat = " ".join(message.split())
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

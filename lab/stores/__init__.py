@@ -12,3 +12,4 @@ class StoreEndpoint:
     bucket: str
     access_key: str = field(repr=False)
     secret_key: str = field(repr=False)
+    access_record: str = ""  # the file of `lab/stores/access.py`

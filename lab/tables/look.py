@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial, update_wrapper
 from typing import Any
+from urllib.parse import urlsplit
 
+from minio import Minio
+
+from lab.catalogs.vending import session_name
+from lab.stores import StoreEndpoint, access, seaweedfs
+from lab.stores.access import Access
+from lab.tables.parquet import Footer, footer
 from lab.tables.rest import RestCatalog
+from lab.tables.xray import Store, referenced, xray
 from lab.tables.xray import history as snapshots
-from lab.tables.xray import xray
 
 Look = Callable[[RestCatalog, str, str], dict[str, Any]]
+StoreAt = Callable[[], StoreEndpoint]
 
 
 def history(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
@@ -30,4 +39,119 @@ def written(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
     }
 
 
-LOOKS: Mapping[str, Look] = {"history": history, "written": written}
+def names(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """the catalog's own listing: how a case's further namespace, its table and columns are stored, in which case"""
+    (found,) = (n for n in rest.namespaces() if n.lower().startswith(f"{namespace}_".lower()))
+    (stored,) = rest.tables(found)
+    schema = rest.load_table(found, stored).metadata["schemas"][-1]
+    spelling = "upper" if found.isupper() else "lower" if found.islower() else "mixed"
+    return {"namespace": spelling, "table": stored, "columns": [field["name"] for field in schema["fields"]]}
+
+
+def orphans(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """the store's listing below the table's location against all that its metadata refers to: how many files of data
+    and of metadata nobody refers to"""
+    loaded = rest.load_table(namespace, table)
+    location = loaded.metadata["location"].rstrip("/")
+    listed = _listed(seaweedfs.client(store()), location)  # by the administrator: a session may lack the right to
+    lost = listed - referenced(loaded, Store(loaded.credentials))
+    metadata = sum(path.startswith(f"{location}/metadata/") for path in lost)
+    return {"data": len(lost) - metadata, "metadata": metadata}
+
+
+def _listed(s3: Minio, location: str) -> set[str]:
+    """The location of every object below s3://bucket/prefix."""
+    path = urlsplit(location)
+    found = s3.list_objects(path.netloc, f"{path.path.strip('/')}/", recursive=True)
+    return {f"{path.scheme}://{path.netloc}/{each.object_name}" for each in found}
+
+
+def deletes(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """the store's access record: delete requests for the table's objects (a batch is one), the keys that they named as
+    far as the record tells, for how many of these no object existed, and how many requests were refused"""
+    endpoint, location = store(), rest.load_table(namespace, table).metadata["location"].rstrip("/")
+    prefix = urlsplit(location).path.lstrip("/")
+    return deletions(access.below(endpoint, seaweedfs.client(endpoint), f"{prefix}/", session_name(location)))
+
+
+def deletions(requests: Iterable[Access]) -> dict[str, Any]:
+    """What the requests for one table, in the store's order, tell of deletes. Keys of a refused batch are not told."""
+    existing: set[str] = set()
+    single = batches = named = absent = refused = 0
+    removing: set[str] = set()  # batches that removed anything
+    for asked in requests:
+        if asked.operation == "POST" and asked.status == 204:  # a key of a batch, told before the batch itself
+            removing.add(asked.request)
+        elif asked.operation == "DELETE":
+            single += 1
+            refused += asked.status == 403
+        elif asked.operation == "POST" and not asked.key:
+            batches += 1
+            refused += asked.request not in removing
+            continue
+        else:
+            if asked.operation in ("PUT", "POST") and asked.status == 200:
+                existing.add(asked.key)
+            continue
+        named += 1
+        absent += asked.key not in existing
+        if asked.status == 204:
+            existing.discard(asked.key)
+    return {"requests": single + batches, "batches": batches, "keys": named, "of_nothing": absent, "refused": refused}
+
+
+def stored(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """footers and first data pages of the data files that the table's history added: how each column is stored"""
+    columns: dict[str, dict[str, Any]] = {}
+    for _, found in _footers(rest, namespace, table):
+        for chunk in found.chunks:
+            told = {
+                "type": chunk.type,
+                "encoding": chunk.encoding,
+                "codec": chunk.codec,
+                "page_version": chunk.page_version,
+                "values": chunk.values,
+                "nulls": chunk.nulls,
+                "statistics": list(chunk.statistics),
+            }
+            before = columns.setdefault(chunk.column, told)
+            columns[chunk.column] = {key: told[key] if told[key] == before[key] else "differs" for key in told}
+    return columns
+
+
+def compressed(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """footers of the data files that the last snapshot added: their codecs, their writer, and the table's property"""
+    last = _footers(rest, namespace, table)
+    newest = [found for snapshot, found in last if snapshot == last[-1][0]]
+    properties = rest.load_table(namespace, table).metadata.get("properties", {})
+    return {
+        "codecs": sorted({chunk.codec for found in newest for chunk in found.chunks}),
+        "created_by": sorted({found.created_by for found in newest}),
+        "property": properties.get("write.parquet.compression-codec"),
+    }
+
+
+def _footers(rest: RestCatalog, namespace: str, table: str) -> list[tuple[int, Footer]]:
+    """(snapshot, footer) of every data file that a snapshot of the table added, oldest first."""
+    store = Store(rest.load_table(namespace, table).credentials)
+    return [
+        (snapshot.snapshot_id, footer(store.read(file.path), file.path))
+        for snapshot in xray(rest, namespace, table)
+        for file in snapshot.added
+        if file.kind == "data"
+    ]
+
+
+LOOKS: Mapping[str, Look] = {
+    "history": history,
+    "written": written,
+    "names": names,
+    "stored": stored,
+    "compressed": compressed,
+}
+
+
+def looks(store: StoreAt) -> Mapping[str, Look]:
+    """All looks of a lab, those at its store included; `store` is asked for only by these."""
+    at_store = (orphans, deletes)
+    return {**LOOKS, **{look.__name__: update_wrapper(partial(look, store), look) for look in at_store}}

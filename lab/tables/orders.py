@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from lab.model import Table
+from lab.model import DataFile, DeleteFile, Table
 
 NAMESPACE = "ANALYTICS"
 
@@ -43,5 +44,58 @@ ORDERS_V3 = Table(
     rows=(
         order(1, "desk", 1, "25000.00", "2026-07-01 09:00", "snowflake"),
         order(2, "chair", 2, "18000.00", "2026-07-01 11:45", "snowflake"),
+    ),
+)
+
+# The same tables as Snowflake writes them. Document H shows the encodings of integers and strings; of decimals and
+# timestamps it tells nothing, and as 64-bit integers they are taken to be packed like the others.
+SNOWFLAKE_NAMESPACE = "SNOWFLAKE"
+SNOWFLAKE = DataFile(
+    encodings={
+        name: "DELTA_LENGTH_BYTE_ARRAY" if kind == "string" else "DELTA_BINARY_PACKED" for name, kind in COLUMNS
+    },
+    page_version=2,
+)
+SNOWFLAKE_V2 = replace(ORDERS_V2, files=(SNOWFLAKE,))
+SNOWFLAKE_V3 = replace(ORDERS_V3, files=(SNOWFLAKE,))
+
+# What v3 adds: a row gone by a deletion vector, a column that old files lack and its default fills.
+DELETED_V3 = replace(
+    ORDERS_V3,
+    name="DELETED_V3",
+    rows=ORDERS_V3.rows[1:],
+    files=(DataFile(rows=ORDERS_V3.rows), DeleteFile("deletion-vector", positions=(0,))),
+)
+DEFAULTED_V3 = replace(
+    ORDERS_V3,
+    name="DEFAULTED_V3",
+    rows=tuple((*row[:5], "unknown") for row in ORDERS_V3.rows),
+    files=(DataFile(without=("WRITTEN_BY",)),),
+    defaults={"WRITTEN_BY": "unknown"},
+)
+
+# Deletes and bounds as no SQL of the engines here makes them, on v2.
+KEYED_V2 = replace(
+    ORDERS_V2,
+    name="EQUALITY_DELETES_V2",
+    rows=(ORDERS_V2.rows[0], ORDERS_V2.rows[2]),
+    files=(DataFile(rows=ORDERS_V2.rows), DeleteFile("equality-delete", columns=("ORDER_ID",), keys=((2,),))),
+)
+POSITIONED_V2 = replace(
+    ORDERS_V2,
+    name="POSITION_DELETES_V2",
+    rows=ORDERS_V2.rows[:2],
+    files=(DataFile(rows=ORDERS_V2.rows), DeleteFile("position-delete", positions=(2,))),
+)
+BOUNDED_V2 = replace(
+    ORDERS_V2,
+    name="BOUNDED_V2",
+    files=(
+        DataFile(
+            bounds={
+                name: (min(values), max(values))
+                for (name, _), values in zip(COLUMNS, zip(*ORDERS_V2.rows, strict=True), strict=True)
+            }
+        ),
     ),
 )

@@ -65,10 +65,18 @@ class RestCatalog:
     def create_namespace(self, namespace: str) -> None:
         self._ask("POST", "namespaces", json={"namespace": namespace.split(".")})
 
+    def namespaces(self) -> list[str]:
+        """Those of the first level."""
+        return [".".join(levels) for levels in self._ask("GET", "namespaces").get("namespaces", [])]
+
+    def tables(self, namespace: str) -> list[str]:
+        found = self._ask("GET", f"{self._namespace(namespace)}/tables").get("identifiers", [])
+        return [table["name"] for table in found]
+
     def drop_namespace(self, namespace: str) -> None:
         """Drop it with all its tables; their files are purged where the catalog does that."""
-        for table in self._ask("GET", f"{self._namespace(namespace)}/tables").get("identifiers", []):
-            self._ask("DELETE", self._table(namespace, table["name"]), params={"purgeRequested": "true"})
+        for table in self.tables(namespace):
+            self._ask("DELETE", self._table(namespace, table), params={"purgeRequested": "true"})
         self._ask("DELETE", self._namespace(namespace))
 
     def _namespace(self, namespace: str) -> str:

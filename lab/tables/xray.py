@@ -5,6 +5,7 @@ Field names and numbers are those of the Iceberg specification, versions 1 to 3.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, cast
@@ -69,7 +70,7 @@ def history(table: LoadedTable) -> list[Mapping[str, Any]]:
 
 
 class Store:
-    """Reads objects with the credentials that came with a table."""
+    """Reads and writes objects with the credentials that came with a table. Locations are s3://bucket/key."""
 
     def __init__(self, credentials: Mapping[str, str]) -> None:
         endpoint = urlsplit(credentials["s3.endpoint"])
@@ -82,8 +83,23 @@ class Store:
             region=credentials.get("s3.region") or credentials.get("client.region"),
         )
 
+    def read(self, location: str) -> bytes:
+        """A whole object."""
+        path = urlsplit(location)
+        answer = self._client.get_object(path.netloc, path.path.lstrip("/"))
+        try:
+            content: bytes = answer.read()
+            return content
+        finally:
+            answer.close()
+            answer.release_conn()
+
+    def write(self, location: str, content: bytes) -> None:
+        path = urlsplit(location)
+        self._client.put_object(path.netloc, path.path.lstrip("/"), io.BytesIO(content), len(content))
+
     def records(self, location: str) -> Iterator[dict[str, Any]]:
-        """The records of an Avro object at s3://bucket/key, one in memory at a time."""
+        """The records of an Avro object, one in memory at a time."""
         path = urlsplit(location)
         answer = self._client.get_object(path.netloc, path.path.lstrip("/"))
         try:
@@ -93,6 +109,25 @@ class Store:
         finally:
             answer.close()
             answer.release_conn()
+
+
+def referenced(table: LoadedTable, store: Store) -> set[str]:
+    """The location of every file that the table's metadata refers to, whichever snapshot it belongs to."""
+    metadata = table.metadata
+    found = {table.metadata_location, *(entry["metadata-file"] for entry in metadata.get("metadata-log", []))}
+    for kind in ("statistics", "partition-statistics"):
+        found |= {file["statistics-path"] for file in metadata.get(kind, [])}
+    manifests: set[str] = set()
+    for snapshot in metadata.get("snapshots", []):
+        if "manifest-list" in snapshot:
+            found.add(snapshot["manifest-list"])
+            manifests |= {manifest["manifest_path"] for manifest in store.records(snapshot["manifest-list"])}
+        else:  # v1
+            manifests |= set(snapshot["manifests"])
+    for manifest in manifests:
+        entries = (entry for entry in store.records(manifest) if entry["status"] != DELETED)
+        found |= {entry["data_file"]["file_path"] for entry in entries}
+    return found | manifests
 
 
 def _snapshot(store: Store, snapshot: Mapping[str, Any]) -> SnapshotXray:

@@ -144,9 +144,13 @@ def scan(
     columns: Sequence[str] | None = None,
     filter: str | None = None,
     snapshot: int | None = None,
+    case_sensitive: bool = True,
 ) -> Answer:
     wanted = catalog.load_table(_name(namespace, table)).scan(
-        row_filter=filter or EVERYTHING, selected_fields=tuple(columns or ("*",)), snapshot_id=snapshot
+        row_filter=filter or EVERYTHING,
+        selected_fields=tuple(columns or ("*",)),
+        case_sensitive=case_sensitive,
+        snapshot_id=snapshot,
     )
     described = [(field.name, str(field.field_type)) for field in wanted.projection().fields]
     read = wanted.to_arrow()
@@ -196,6 +200,14 @@ def update(catalog: RestCatalog, namespace: str, table: str, filter: str, set: M
     return NOTHING
 
 
+def expire_snapshots(catalog: RestCatalog, namespace: str, table: str) -> Answer:
+    loaded = catalog.load_table(_name(namespace, table))
+    current = loaded.current_snapshot()
+    past = [snapshot.snapshot_id for snapshot in loaded.snapshots() if snapshot != current]
+    loaded.maintenance.expire_snapshots().by_ids(past).commit()
+    return NOTHING
+
+
 OPERATIONS = {
     operation.__name__: operation
     for operation in (
@@ -213,6 +225,7 @@ OPERATIONS = {
         overwrite,
         delete,
         update,
+        expire_snapshots,
     )
 }
 

@@ -1,7 +1,7 @@
 """The worker's side: answer the lab's questions about one engine, in that engine's own environment.
 
-Run as `python -I -S serve.py ENGINE.py SITE VALUES.py`: ENGINE.py is one of its neighbours, SITE the folder
-of the provisioned packages, VALUES.py the lab's encoding. Nothing else of the lab or of its environment can
+Run as `python -I -S serve.py ENGINE.py VALUES.py SITE...`: ENGINE.py is one of its neighbours, VALUES.py the
+lab's encoding, each SITE a folder of provisioned packages. Nothing else of the lab or of its environment can
 be imported here, so that no version ever meets another one.
 
 ENGINE.py offers `versions() -> dict[str, str]` and `Session(catalog, settings)` with `execute(statement)` →
@@ -36,14 +36,14 @@ class Misuse(Exception):
     """The lab's own mistake, not the engine's failure; raised by engine modules under this name."""
 
 
-def main(engine_file: str, site: str, values_file: str) -> None:
+def main(engine_file: str, values_file: str, *sites: str) -> None:
     questions = _private(0, "rb", os.open(os.devnull, os.O_RDONLY))
     answers = _private(1, "wb", 2)  # what libraries print goes where standard error goes, never into an answer
     faulthandler.enable()
     asked: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(questions, asked), daemon=True).start()
 
-    sys.path.append(site)
+    sys.path.extend(sites)
     sys.modules["lab.engines.workers.serve"] = sys.modules["__main__"]
     values = _load("lab.values", values_file)
     engine = _load("engine", engine_file)

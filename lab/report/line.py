@@ -1,0 +1,57 @@
+"""What reports read off one `cell` line of a run record (`lab.records.record.as_json`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lab.behaviours import BEHAVIOURS
+from lab.model import Cell, Expect
+from lab.records.verdict import PLAIN_READ
+
+Line = Mapping[str, Any]
+
+FAILED = ("not-supported", "refused-by-rule", "error", "crash", "silently-wrong")
+
+
+def unexpected(line: Line) -> bool:
+    return bool(line["expectation"] == "unexpected")
+
+
+def name(cell: Mapping[str, Any]) -> str:
+    """A cell's short name: `H-v3-update/no-extensions [spark-3.5.6+iceberg-1.10.0]`."""
+    variant = "" if cell["variant"] == "default" else f"/{cell['variant']}"
+    who = cell["reader"] if cell["writer"] == cell["reader"] else f"{cell['writer']} → {cell['reader']}"
+    return f"{cell['behaviour']}{variant} [{who}]"
+
+
+def expected(line: Line) -> Expect | None:
+    """What is declared today for a line's cell; None where its behaviour is no longer declared."""
+    behaviour = BEHAVIOURS.get(line["cell"]["behaviour"])
+    return behaviour.expectation(Cell(**line["cell"])) if behaviour else None
+
+
+def failing(line: Line) -> Mapping[str, Any] | None:
+    """The step of a cell that failed; None where none did. The plain read beside it is a check of the session."""
+    return next((step for step in line["steps"] if "failure" in step and step["name"] != PLAIN_READ), None)
+
+
+def chain(line: Line) -> list[str]:
+    """The cause chain of a cell's failing step, `class: message` whole, outermost first."""
+    step = failing(line)
+    return [f"{c['class']}: {c['message']}" for c in step["failure"]] if step else []
+
+
+def failure(line: Line) -> str:
+    """The cause chain in one line; empty where nothing failed."""
+    return " ← ".join(map(short, chain(line)))
+
+
+def root_cause(line: Line) -> str:
+    """The innermost cause in one line; empty where nothing failed."""
+    return short(chain(line)[-1]) if chain(line) else ""
+
+
+def short(text: str, limit: int = 250) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"

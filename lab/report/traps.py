@@ -1,0 +1,284 @@
+"""Pages of `docs/traps`: what a declared trap says, and what a record shows of it.
+
+A page is found by its message, since that is what a user has. Nothing on it is written twice: the trap's title and
+code, the expectation's reason, the variant's cure and the behaviour's source are the declarations that the tests
+run, the messages and versions are the record's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from lab.behaviours import BEHAVIOURS
+from lab.model import Behaviour, Cure, Trap, Variant
+from lab.report.cures import Way, ways
+from lab.report.line import FAILED, Line, chain, expected, name, short
+
+
+@dataclass(frozen=True)
+class Cured:
+    """A cure, and the cells of a record in which it made a failing statement work."""
+
+    cure: Cure
+    ways: tuple[Way, ...]
+    cells: tuple[str, ...]
+
+    @property
+    def seen(self) -> str:
+        """Some of the cells, and how many more there are."""
+        return ", ".join(self.cells[:3]) + (f" and {len(self.cells) - 3} more" if len(self.cells) > 3 else "")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A trap as a record shows it."""
+
+    trap: Trap
+    failing: tuple[Line, ...]  # those of documented behaviours first
+    works: tuple[str, ...]  # generations in which the same statements work under the same settings
+    cured: tuple[Cured, ...]
+
+    @property
+    def generations(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(line["cell"]["reader"] for line in self.failing))
+
+    @property
+    def behaviours(self) -> tuple[Behaviour, ...]:
+        return tuple(BEHAVIOURS[i] for i in dict.fromkeys(line["cell"]["behaviour"] for line in self.failing))
+
+    @property
+    def reasons(self) -> dict[str, list[str]]:
+        """Why it happens → the generations of which that is said."""
+        found: dict[str, list[str]] = {}
+        for line in self.failing:
+            told = expected(line)
+            who = found.setdefault(told.reason if told else "", [])
+            if line["cell"]["reader"] not in who:
+                who.append(line["cell"]["reader"])
+        return found
+
+    @property
+    def code(self) -> dict[str, list[str]]:
+        """`package.Class.method` → the generations in whose artefacts it is."""
+        found: dict[str, list[str]] = {}
+        for generation in self.generations:
+            found.setdefault(code_in(self.trap, generation), []).append(generation)
+        return found
+
+    @property
+    def message(self) -> tuple[str, ...]:
+        """The cause chain of the first failing cell; empty where no error tells."""
+        return tuple(chain(self.failing[0]))
+
+    @property
+    def wordings(self) -> tuple[str, ...]:
+        """The last cause of the failing cells, once for each way in which the symptom is worded."""
+        found: dict[Any, str] = {}
+        for line in self.failing:
+            causes = chain(line)
+            for match in filter(None, (re.search(self.trap.symptom, cause) for cause in causes if self.trap.symptom)):
+                found.setdefault(match.groups() or match[0], causes[-1])
+        return tuple(dict.fromkeys(found.values()))
+
+
+def code_in(trap: Trap, generation: str) -> str:
+    """Where the trap's failure happens in this generation. Raises KeyError where it does not say."""
+    if isinstance(trap.code, str):
+        return trap.code
+    for globs, code in trap.code.items():
+        if any(fnmatchcase(generation, glob.strip()) for glob in globs.split(",")):
+            return code
+    raise KeyError(f"the trap {trap.id} names no code for {generation}")
+
+
+def pages(lines: Iterable[Line]) -> dict[str, Page]:
+    """The pages of all traps that a record shows, by id."""
+    cells = [line for line in lines if line["type"] == "cell"]
+    seen: dict[str, tuple[Trap, list[Line]]] = {}
+    for line in cells:
+        told = expected(line)
+        if told and told.trap and line["outcome"] in FAILED:
+            seen.setdefault(told.trap.id, (told.trap, []))[1].append(line)
+    found = {}
+    for i, (trap, failing) in sorted(seen.items()):
+        failing.sort(key=_undocumented)
+        found[i] = Page(trap, tuple(failing), _works(failing, cells), tuple(cures(failing, cells)))
+    return found
+
+
+def said_by(trap: Trap, causes: Sequence[str]) -> bool:
+    """Whether a cause chain shows the trap's symptom."""
+    return bool(trap.symptom) and any(re.search(trap.symptom, cause) for cause in causes)
+
+
+def find(words: str, known: Iterable[Page]) -> list[Page]:
+    """The pages that a message (a line of a log, or some words of it) leads to."""
+    wanted = " ".join(words.split()).casefold()
+    found = []
+    for page in known:
+        texts = (page.trap.title, *page.trap.also, *(cause for line in page.failing for cause in chain(line)))
+        if said_by(page.trap, [words]) or any(wanted in " ".join(text.split()).casefold() for text in texts):
+            found.append(page)
+    return found
+
+
+def markdown(page: Page) -> str:
+    """The page itself."""
+    trap = page.trap
+    parts = [f"# {trap.title}"]
+    if page.message:
+        *outer, root = page.message
+        causes = [*(short(cause) for cause in outer), short(root, 1500)]
+        told = ["\nCaused by: ".join(causes), *(short(other) for other in page.wordings if other != root)]
+        parts.append("```text\n" + "\n\n".join(told) + "\n```")
+    else:
+        parts.append("No error: the statement succeeds, and the rows are wrong.")
+    if trap.also:
+        parts.append("In others' words: " + "; ".join(f"“{words}”" for words in trap.also) + ".")
+    works = f" The same works on {_list(page.works)}." if page.works else ""
+    parts.append(f"**Fails on** {_list(page.generations)}.{works}")
+    causes = [f"{reason}{_if_some(who, page)}." for reason, who in page.reasons.items()]
+    parts.append("**Cause** " + causes[0] if len(causes) == 1 else "\n- ".join(["**Cause**", *causes]))
+    parts.append("**Code** " + "; ".join(f"`{code}`{_if_some(who, page)}" for code, who in page.code.items()))
+    parts += [f"{_cure(cured)} **Cost** {cured.cure.cost}. Seen in {cured.seen}." for cured in page.cured]
+    if trap.remedy or not page.cured:
+        parts.append(f"**Cure** {trap.remedy or 'no setting; an engine of those in which it works'}.")
+    sources = "; ".join(dict.fromkeys(behaviour.source for behaviour in page.behaviours))
+    parts.append(f"**Source** {sources}.")
+    cell = page.failing[0]["cell"]
+    who = ",".join(dict.fromkeys((cell["writer"], cell["reader"])))
+    parts.append(f"**See it** `iceberg-lab matrix --behaviours {cell['behaviour']} --generations '{who}'`")
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(page: Page) -> dict[str, Any]:
+    """The page for programs."""
+    return {
+        "id": page.trap.id,
+        "title": page.trap.title,
+        "message": list(page.message),
+        "also": list(page.trap.also),
+        "fails": list(page.generations),
+        "works": list(page.works),
+        "causes": page.reasons,
+        "code": page.code,
+        "cures": [
+            {
+                "where": str(cured.cure.where),
+                "ways": {way.where: list(way.lines) for way in cured.ways},
+                "cost": cured.cure.cost,
+                "cells": list(cured.cells),
+            }
+            for cured in page.cured
+        ],
+        "remedy": page.trap.remedy,
+        "behaviours": [behaviour.id for behaviour in page.behaviours],
+    }
+
+
+def index(known: Iterable[Page]) -> str:
+    """The list of all pages, to be searched for a message."""
+    rows = ["# Traps, by their message", "", "Search this page for a few words of your log's last `Caused by`, or ask"]
+    rows += ['`iceberg-lab why "words of the message"`. Written by scripts/docs.py.', ""]
+    rows += ["| message | page | fails on |", "| --- | --- | --- |"]
+    for page in known:
+        told = page.wordings or ("no error, wrong rows",)
+        words = "<br>".join(f"`{_cell(short(text))}`" for text in (*told, *page.trap.also))
+        rows.append(f"| {words} | [{page.trap.title}]({page.trap.id}.md) | {_list(page.generations)} |")
+    return "\n".join(rows) + "\n"
+
+
+def choice(found: Iterable[Page]) -> str:
+    """Several pages to choose from."""
+    rows = [f"- `iceberg-lab why {page.trap.id}`: {page.trap.title}" for page in found]
+    return "\n".join(["Several pages have that; ask for one:", "", *rows]) + "\n"
+
+
+def cures(of: Sequence[Line], cells: Iterable[Line]) -> Iterator[Cured]:
+    """Each declared cure of cells that the cells of a record show to help."""
+    works = {_place(line["cell"]): line for line in cells if line["outcome"] == "works"}
+    shown: dict[tuple[Any, ...], tuple[Cure, list[Way], list[str]]] = {}
+    for line in of:
+        for variant in curing(line):
+            cure = variant.cure
+            cured = works.get(_place({**line["cell"], "variant": variant.name}))
+            if cure is None or cured is None:
+                continue
+            settings = variant.cured_by()
+            key = (cure.where, tuple(settings.items()), cure.text, cure.cost)
+            _, _, names = shown.setdefault(key, (cure, ways(cure.where, settings, cure.text), []))
+            names.append(name(cured["cell"]))
+    for cure, said, names in shown.values():
+        yield Cured(cure, tuple(said), tuple(dict.fromkeys(names)))
+
+
+def cure_line(cured: Cured) -> str:
+    """A cure in one line: its simplest way, its cost, and where it was seen to help."""
+    way = cured.ways[0]
+    where = f" ({way.where})" if way.where else ""
+    return f"{'; '.join(way.lines)}{where}. Cost: {cured.cure.cost}. Seen in {cured.seen}"
+
+
+def _cure(cured: Cured) -> str:
+    told = []
+    for way in cured.ways:
+        lines = " and ".join(map(_code, way.lines)) if way.where else " ".join(way.lines)
+        told.append(f"{lines}{f' ({way.where})' if way.where else ''}")
+    return f"**Cure** {', or '.join(told)}."
+
+
+def _undocumented(line: Line) -> bool:
+    return BEHAVIOURS[line["cell"]["behaviour"]].document is None
+
+
+def _works(failing: Sequence[Line], cells: Sequence[Line]) -> tuple[str, ...]:
+    """Generations in which all that fails here works: the same behaviours and variants, of the same writers."""
+    failed = {line["cell"]["reader"] for line in failing}
+    tried = {_statement(line) for line in failing}
+    seen: dict[str, bool] = {}
+    for line in cells:
+        if _statement(line) in tried and line["outcome"] != "not-run":
+            reader = line["cell"]["reader"]
+            seen[reader] = seen.get(reader, True) and line["outcome"] == "works"
+    return tuple(sorted(reader for reader, all_work in seen.items() if all_work and reader not in failed))
+
+
+def _statement(line: Line) -> tuple[str, str, str]:
+    cell = line["cell"]
+    return cell["behaviour"], cell["variant"], "" if cell["writer"] == cell["reader"] else cell["writer"]
+
+
+def curing(line: Line) -> Iterator[Variant]:
+    """The variants that are declared to cure a failing cell."""
+    cell = line["cell"]
+    for variant in BEHAVIOURS[cell["behaviour"]].variants:
+        globs = variant.cure.variants.split(",") if variant.cure and variant.name != cell["variant"] else []
+        if any(fnmatchcase(cell["variant"], glob.strip()) for glob in globs):
+            yield variant
+
+
+def _place(cell: Line) -> tuple[str, ...]:
+    return cell["behaviour"], cell["variant"], cell["writer"], cell["reader"]
+
+
+def _if_some(who: Sequence[str], page: Page) -> str:
+    """Of which of the page's generations something holds; nothing where it holds for all."""
+    return f" ({_list(who)})" if set(who) != set(page.generations) else ""
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names)
+
+
+def _code(text: str) -> str:
+    """Text as Markdown's code, back quotes included."""
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
+def _cell(text: str) -> str:
+    """Text in a table's cell, as code."""
+    return text.replace("|", "\\|").replace("`", "'")

@@ -1,0 +1,308 @@
+"""Declared files: what can be declared, what is written, what the catalog is told, and what bad input leaves behind."""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from lab import registering
+from lab.engines import Session
+from lab.errors import LabError
+from lab.model import Answer, Call, Cause, DataFile, DeleteFile, Failure, Rows, Statement, Table
+from lab.provision import Cache, NotProvided
+from lab.registering import WRITER, Writer, register
+from lab.runtime import folder as folders
+from lab.runtime.host import Host
+from lab.tables import encodings, files, orders, puffin
+from lab.tables.parquet import Footer, footer
+from lab.tables.rest import RestCatalog
+
+T = Table("T", 2, (("I", "int"), ("S", "string")), ((1, "a"), (None, None)), files=(DataFile(),))
+NOT_THIS = "a comma-separated file, never a Parquet one\n" * 3
+
+
+# ---------------------------------------------------------------- declarations
+def test_an_encoding_is_declared_for_every_type_that_parquet_lets_it_hold_and_no_other() -> None:
+    pairs = {(encoding, word) for encoding, word in encodings.PAIRS}
+    assert len(pairs) == 60
+    for encoding, word in (
+        ("RLE", "boolean"),
+        ("DELTA_BINARY_PACKED", "timestamptz"),
+        ("DELTA_BINARY_PACKED", "decimal8"),
+        ("DELTA_BYTE_ARRAY", "uuid"),
+        ("BYTE_STREAM_SPLIT", "int"),
+    ):
+        assert (encoding, word) in pairs
+    for encoding, word in (
+        ("RLE", "int"),
+        ("RLE_DICTIONARY", "boolean"),
+        ("DELTA_BINARY_PACKED", "double"),
+        ("DELTA_BINARY_PACKED", "decimal16"),
+        ("DELTA_LENGTH_BYTE_ARRAY", "fixed"),
+        ("BYTE_STREAM_SPLIT", "string"),
+    ):
+        assert (encoding, word) not in pairs
+
+
+def test_every_primitive_type_has_a_column_in_every_encoding_that_takes_it() -> None:
+    declared = [name for table in (encodings.GRID, encodings.TIMES) for name, _ in table.columns]
+    assert sorted(declared) == sorted(map(encodings.column, encodings.PAIRS))
+    assert {word for _, word in encodings.PAIRS} == set(encodings.TYPES)
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        (
+            DataFile({"I": "DELTA_LENGTH_BYTE_ARRAY"}),
+            "DELTA_LENGTH_BYTE_ARRAY can't hold int, stored as INT32; take PLAIN",
+        ),
+        (DataFile({"I": "DELTA"}), "Parquet has no encoding 'DELTA'; there are PLAIN"),
+        (DataFile({"X": "PLAIN"}), "T has no column X; it has I, S"),
+        (DataFile(codec="lzo"), "there is no codec 'lzo' here; take none, snappy"),
+        (DataFile(codec={"I": "brotli"}), "column I: there is no codec 'brotli'"),
+        (DataFile(page_version=3), "version 1 or 2, not 3"),
+        (DeleteFile("vector"), "no delete file of kind 'vector'"),
+        (DeleteFile("position-delete", file=1), "no data file number 1"),
+        (DeleteFile("equality-delete", columns=("X",)), "no column X"),
+        (DeleteFile("equality-delete", columns=("I",), keys=((1, 2),)), "in each key a value for each of them"),
+    ],
+)
+def test_what_cannot_be_is_told_with_what_can(file: DataFile | DeleteFile, told: str) -> None:
+    with pytest.raises(LabError) as refused:
+        files.check(replace(T, files=(DataFile(), file)))
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_every_declared_table_can_be() -> None:
+    declared = [*vars(encodings).values(), *vars(orders).values()]
+    tables = [value for value in declared if isinstance(value, Table) and value.files]
+    assert len(tables) > 10
+    for table in tables:
+        files.check(table)
+
+
+# ---------------------------------------------------------------- what the catalog is told
+def test_a_schema_counts_its_columns_and_holds_their_defaults() -> None:
+    table = replace(T, defaults={"I": 7})
+    assert files.schema(table)["fields"] == [
+        {"id": 1, "name": "I", "type": "int", "required": False, "initial-default": 7, "write-default": 7},
+        {"id": 2, "name": "S", "type": "string", "required": False},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "hex"),
+    [
+        ("boolean", True, "01"),
+        ("int", -2, "feffffff"),
+        ("long", 1, "0100000000000000"),
+        ("float", 1.0, "0000803f"),
+        ("double", 1.0, "000000000000f03f"),
+        ("decimal(9, 2)", Decimal("14.20"), "058c"),  # the specification's own example
+        ("decimal(9, 2)", Decimal("1.28"), "0080"),
+        ("decimal(9, 2)", Decimal("-1.28"), "80"),
+        ("date", dt.date(1970, 1, 2), "01000000"),
+        ("time", dt.time(0, 0, 1), "40420f0000000000"),
+        ("timestamp", dt.datetime(1970, 1, 1, 0, 0, 1), "40420f0000000000"),
+        ("timestamptz", dt.datetime(1970, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1))), "0000000000000000"),
+        ("string", "ß", "c39f"),
+        ("binary", b"\x00\xff", "00ff"),
+    ],
+)
+def test_bounds_are_serialized_as_the_specification_says(kind: str, value: Any, hex: str) -> None:
+    assert files.serialized(kind, value).hex() == hex
+
+
+def test_a_data_file_is_told_with_counts_of_its_footer_and_bounds_as_declared() -> None:
+    file = DataFile(bounds={"I": (1, 9)}, nulls={"S": 5})
+    told = files.data_file(T, file, "s3://b/f", 10, Footer(2, "w", ()))
+    assert told["lower-bounds"] == {"keys": [1], "values": ["01000000"]}
+    assert told["upper-bounds"] == {"keys": [1], "values": ["09000000"]}
+    assert told["null-value-counts"] == {"keys": [2], "values": [5]}
+
+
+# ---------------------------------------------------------------- deletion vectors
+def test_a_deletion_vector_is_a_framed_roaring_bitmap_with_its_checksum() -> None:
+    blob = puffin.vector((70000, 1, 3))
+    length, magic = struct.unpack(">I4s", blob[:8])
+    assert (length, magic) == (len(blob) - 8, b"\xd1\xd3\x39\x64")
+    assert struct.unpack(">I", blob[-4:])[0] == zlib.crc32(blob[4:-4])
+    assert struct.unpack("<QIII", blob[8:28]) == (1, 0, 12346, 2)
+    assert struct.unpack("<4H", blob[28:36]) == (0, 1, 1, 0)  # (key, cardinality - 1) of each container
+    first, second = struct.unpack("<2I", blob[36:44])
+    bitmap = blob[20:-4]
+    assert struct.unpack("<2H", bitmap[first : first + 4]) == (1, 3)
+    assert struct.unpack("<H", bitmap[second:]) == (70000 - 65536,)
+
+
+@pytest.mark.parametrize("positions", [(-1,), (1 << 32,), tuple(range(4097))])
+def test_a_deletion_vector_beyond_what_can_be_declared_is_refused(positions: tuple[int, ...]) -> None:
+    with pytest.raises(LabError, match="declared deletion vector"):
+        puffin.vector(positions)
+
+
+# ---------------------------------------------------------------- bad input leaves no table behind
+class Library:
+    """Stands for the library's session: remembers what was done, and fails at one operation."""
+
+    settings: dict[str, str] = {}
+
+    def __init__(self, fails_at: str = "") -> None:
+        self.fails_at, self.did = fails_at, list[str]()
+
+    def execute(self, statement: Statement) -> Answer:
+        assert isinstance(statement, Call)
+        self.did.append(statement.op)
+        return Failure((Cause("E", "no"),)) if statement.op == self.fails_at else Rows()
+
+    def close(self) -> None:
+        pass
+
+
+class Catalog:
+    def load_table(self, namespace: str, table: str) -> Any:
+        return SimpleNamespace(credentials={}, metadata={"location": "s3://bucket/t"})
+
+
+class Store:
+    def __init__(self, credentials: object) -> None:
+        pass
+
+    def write(self, location: str, content: bytes) -> None:
+        assert location.startswith("s3://bucket/t/data/")
+
+
+class Copier(Writer):
+    """Takes files that were made elsewhere, and starts no process."""
+
+    def __init__(self) -> None:
+        pass
+
+
+def made(table: Table, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registering, "Store", Store)
+    register(cast(Session, library), Copier(), cast(RestCatalog, Catalog()), "N", table, {})
+
+
+@pytest.mark.parametrize(
+    "file", [DataFile({"I": "RLE"}), DataFile(codec="lzo"), DataFile(path=Path("/nowhere/file.parquet"))]
+)
+def test_no_table_is_made_for_what_cannot_be_written(file: DataFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library()
+    with pytest.raises(LabError):
+        made(replace(T, files=(file,)), library, monkeypatch)
+    assert library.did == []
+
+
+def test_a_file_that_is_not_parquet_is_told_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "orders.csv"
+    file.write_text(NOT_THIS)
+    library = Library()
+    with pytest.raises(LabError, match=r"orders\.csv is not a Parquet file"):
+        made(replace(T, files=(DataFile(path=file),)), library, monkeypatch)
+    assert library.did == []
+
+
+def test_a_commit_that_fails_takes_the_table_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Copier, "write", lambda self, library, table, file, to: to.write_bytes(b"x") and Footer(2, "", ())
+    )
+    library = Library(fails_at="commit")
+    with pytest.raises(LabError, match="E: no"):
+        made(T, library, monkeypatch)
+    assert library.did == ["create_namespace", "create_table", "commit", "drop_table"]
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + bytes(40) + b"PAR1", b"PAR1" + b"\xff" * 40 + b"PAR1"])
+def test_a_damaged_footer_is_one_line(content: bytes) -> None:
+    with pytest.raises(LabError) as told:
+        footer(content, "x.parquet")
+    assert str(told.value).startswith("x.parquet is not a Parquet file")
+
+
+# ---------------------------------------------------------------- files as PyArrow writes them
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
+    cache = Cache(offline=True)
+    try:
+        cache.environment(WRITER.name)
+    except (NotProvided, LabError) as missing:
+        pytest.skip(f"needs env:{WRITER.name} in the cache: {missing}")
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    folders.claim(folder)
+    host = Host(cache, folder)
+    writer = Writer(host)
+    yield writer
+    writer.close()
+    host.stop()
+
+
+def written(writer: Writer, table: Table, to: Path) -> Footer:
+    (file,) = table.files
+    assert isinstance(file, DataFile)
+    return writer.write(cast(Session, Library()), table, file, to)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        encodings.GRID,
+        encodings.TIMES,
+        encodings.PAGES_V2,
+        encodings.FORMAT_V3,
+        encodings.NO_NULLS,
+        encodings.ALL_NULLS,
+        encodings.CODECS,
+        orders.SNOWFLAKE_V2,
+    ],
+    ids=lambda table: table.name,
+)
+def test_a_written_file_has_what_was_declared(writer: Writer, table: Table, tmp_path: Path) -> None:
+    (file,) = table.files
+    assert isinstance(file, DataFile)
+    found = written(writer, table, tmp_path / "f.parquet")
+    assert found.rows == len(table.rows)
+    assert "parquet-cpp" in found.created_by
+    by_name = {chunk.column: chunk for chunk in found.chunks}
+    for place, (name, kind) in enumerate(table.columns):
+        chunk = by_name[name]
+        assert chunk.encoding == file.encodings.get(name, "PLAIN")
+        assert chunk.codec == files.CODECS[files.codec_of(file, name)]
+        assert chunk.page_version == file.page_version
+        assert chunk.type == files.physical(kind)
+        assert chunk.field_id == place + 1
+        assert chunk.nulls == sum(row[place] is None for row in table.rows)
+
+
+def test_a_file_made_elsewhere_is_taken_as_it_is_if_its_field_ids_are_the_tables(
+    writer: Writer, tmp_path: Path
+) -> None:
+    made_there = tmp_path / "there.parquet"
+    written(writer, T, made_there)
+    taken = replace(T, files=(DataFile(path=made_there, codec="gzip"),))
+    assert written(writer, taken, tmp_path / "here.parquet").rows == 2
+    other = replace(taken, columns=(("S", "string"), ("I", "int")))
+    with pytest.raises(LabError, match="has field id 1 in the file and 2 in the table"):
+        written(writer, other, tmp_path / "other.parquet")
+
+
+def test_a_file_that_is_not_as_declared_is_refused(writer: Writer, tmp_path: Path) -> None:
+    found = written(writer, T, tmp_path / "f.parquet")
+    with pytest.raises(LabError, match="declared as DELTA_BINARY_PACKED, ZSTD, 1 and written as PLAIN, ZSTD, 1"):
+        files.compare(DataFile({"I": "DELTA_BINARY_PACKED"}), found, files.field_ids(T))
+
+
+def test_hadoops_lz4_is_a_whole_files_codec(writer: Writer, tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="a whole file's codec, not that of I alone"):
+        written(writer, replace(T, files=(DataFile(codec={"I": files.HADOOP_LZ4}),)), tmp_path / "f.parquet")

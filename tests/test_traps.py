@@ -1,0 +1,266 @@
+"""Every recorded failure has its one page, and what a page names exists."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from classfile import methods
+
+from lab.behaviours import BEHAVIOURS
+from lab.engines import GENERATIONS, spark, trino
+from lab.model import Expect, Generation, Trap, Variant, Where
+from lab.provision import Cache, NotProvided
+from lab.records.record import read
+from lab.report import matrix, traps, why
+from lab.report.cures import ways
+from lab.report.line import FAILED, Line, chain, expected, name
+from lab.repro import script
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import docs  # noqa: E402 - a script, found by its folder
+
+LINES = [line for line in read(docs.RECORD) if line["type"] == "cell"]
+FAILING = [line for line in LINES if line["outcome"] in FAILED]
+PAGES = traps.pages(LINES)
+
+
+def line_of(behaviour: str, variant: str, reader: str) -> Line:
+    cells = (line for line in LINES if line["cell"]["behaviour"] == behaviour and line["cell"]["variant"] == variant)
+    return next(line for line in cells if line["cell"]["reader"] == reader)
+
+
+# ---------------------------------------------------------------- declarations
+def expectations() -> Iterator[tuple[str, Expect]]:
+    for behaviour in BEHAVIOURS.values():
+        for expect in behaviour.expect:
+            yield behaviour.id, expect
+
+
+def test_every_expected_failure_names_its_trap() -> None:
+    without = [f"{i}: {e.reason[:60]}" for i, e in expectations() if e.outcome in FAILED and not e.trap]
+    assert not without
+
+
+def test_a_trap_has_one_declaration_and_a_name_for_a_file() -> None:
+    known: dict[str, Trap] = {}
+    for _, expect in expectations():
+        if expect.trap:
+            assert known.setdefault(expect.trap.id, expect.trap) == expect.trap
+            assert re.fullmatch(r"[a-z0-9-]+", expect.trap.id)
+            re.compile(expect.trap.symptom)
+
+
+# ---------------------------------------------------------------- messages
+@pytest.mark.parametrize("line", [line for line in FAILING if chain(line)], ids=lambda line: name(line["cell"]))
+def test_a_recorded_message_leads_to_exactly_one_page(line: Line) -> None:
+    told = expected(line)
+    assert told is not None
+    assert told.trap is not None
+    assert [i for i, page in PAGES.items() if traps.said_by(page.trap, chain(line))] == [told.trap.id]
+
+
+def test_a_line_of_a_log_finds_the_page_and_so_do_some_words_of_it() -> None:
+    log = (
+        "2026-11-30 04:20:11 ERROR TaskSetManager: Caused by: java.lang.UnsupportedOperationException: Cannot support "
+        "vectorized reads for column [ID] optional int64 ID = 1 with encoding DELTA_BINARY_PACKED. Disable vectorized"
+    )
+    for words in (log, "cannot support VECTORIZED  reads"):
+        assert [page.trap.id for page in traps.find(words, PAGES.values())] == ["vectorized-encoding"]
+    assert traps.find("no such message", PAGES.values()) == []
+
+
+# ---------------------------------------------------------------- cures
+def cells_with_a_cure() -> Iterator[tuple[Line, Variant, Line]]:
+    """Cells that fail or differ, each with a variant that is declared to cure it and its cell there, if that ran."""
+    places = {tuple(line["cell"][k] for k in ("behaviour", "variant", "writer", "reader")): line for line in LINES}
+    for line in LINES:
+        if line in FAILING or line["claim"] == "differs":
+            cell = line["cell"]
+            for variant in traps.curing(line):
+                there = places.get((cell["behaviour"], variant.name, cell["writer"], cell["reader"]))
+                if there and there["outcome"] != "not-run":
+                    yield line, variant, there
+
+
+def said(variant: Variant) -> tuple[object, ...]:
+    """What a user is told of a variant's cure: one for many variants, where they say the same."""
+    assert variant.cure
+    return variant.cure.where, tuple(variant.cured_by().items()), variant.cure.text, variant.cure.cost
+
+
+def test_a_cure_helps_all_cells_of_a_trap_or_none() -> None:
+    helped: dict[tuple[str, str, str], dict[str, bool]] = {}
+    for line, variant, there in cells_with_a_cure():
+        told = expected(line)
+        trap = told.trap.id if told and told.trap else ""
+        key = (trap, line["cell"]["behaviour"], variant.name)
+        helped.setdefault(key, {})[name(line["cell"])] = there["outcome"] == "works"
+    assert any(all(cells.values()) for cells in helped.values())
+    for key, cells in helped.items():
+        assert len(set(cells.values())) == 1, f"{key}: {cells}"
+
+
+def test_a_cure_is_what_the_cured_cell_ran_with_and_helps_somewhere() -> None:
+    declared = {said(variant) for behaviour in BEHAVIOURS.values() for variant in behaviour.variants if variant.cure}
+    for _, variant, there in cells_with_a_cure():
+        if there["outcome"] != "works":
+            continue
+        declared.discard(said(variant))
+        if variant.cure and variant.cure.where in (Where.SPARK_SESSION, Where.SPARK_START, Where.DUCKDB_SESSION):
+            assert variant.cured_by().items() <= there["settings"][there["cell"]["reader"]].items()
+    assert not declared, "no recorded cell shows these cures to help"
+
+
+@pytest.mark.parametrize(
+    ("where", "setting", "lines"),
+    [
+        (Where.SPARK_SESSION, ("spark.sql.a", "false"), ["SET spark.sql.a=false", "spark.sql.a false"]),
+        (Where.SPARK_SESSION, ("spark.sql.a-b", "1"), ["SET `spark.sql.a-b`=1", "spark.sql.a-b 1"]),
+        (Where.SPARK_START, ("spark.sql.x", "E"), ["spark.sql.x E", "--conf spark.sql.x=E"]),
+        (
+            Where.SPARK_CATALOG,
+            ("io-impl", "F"),
+            ["spark.sql.catalog.CATALOG.io-impl F", "SET `spark.sql.catalog.CATALOG.io-impl`=F"],
+        ),
+        (Where.TRINO_SESSION, ("merge_enabled", "true"), ["SET SESSION CATALOG.merge_enabled = true"]),
+        (Where.TRINO_SESSION, ("age", "7d"), ["SET SESSION CATALOG.age = '7d'"]),
+        (Where.TRINO_CATALOG, ("iceberg.x", "y"), ["iceberg.x=y"]),
+        (Where.DUCKDB_SESSION, ("TimeZone", "UTC"), ["SET TimeZone = 'UTC'"]),
+        (Where.DUCKDB_ATTACH, ("attach.READ_ONLY", "false"), ["READ_ONLY 'false'"]),
+        (Where.PYICEBERG_CATALOG, ("s3.region", "r"), ["s3.region: r"]),
+        (Where.TABLE, ("k", "v"), ["ALTER TABLE db.t SET TBLPROPERTIES ('k'='v')", "k=v"]),
+        (Where.ELSEWHERE, ("k", "v"), []),
+    ],
+)
+def test_a_cure_is_said_in_the_users_syntax(where: Where, setting: tuple[str, str], lines: list[str]) -> None:
+    assert [line for way in ways(where, dict([setting])) for line in way.lines] == lines
+
+
+def test_what_is_no_setting_is_told_as_it_is() -> None:
+    assert [way.lines for way in ways(Where.ELSEWHERE, {}, "ask the bucket's owner")] == [("ask the bucket's owner",)]
+
+
+def test_the_cure_stands_under_the_failing_cell_in_the_matrix() -> None:
+    shown = matrix.markdown([line for line in LINES if line["cell"]["behaviour"] == "H-ntz-old"]).splitlines()
+    (failing,) = (place for place, text in enumerate(shown) if "Cannot handle timestamp" in text)
+    assert "cure: SET `spark.sql.iceberg.handle-timestamp-without-timezone`=true" in shown[failing + 1]
+    assert "iceberg-lab why timestamp-without-zone" in shown[failing + 2]
+
+
+# ---------------------------------------------------------------- pages
+def test_the_pages_show_the_record_and_no_page_is_left_over() -> None:
+    written = {file.name: file.read_text("utf-8") for file in docs.TRAPS.glob("*.md")}
+    assert written == docs.trap_pages(), "run: python scripts/docs.py"
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_a_page_is_short_and_says_all_that_a_user_asks(page: traps.Page) -> None:
+    text = traps.markdown(page)
+    for word in ("**Fails on**", "**Cause**", "**Code**", "**Cure**", "**Source**", "**See it**"):
+        assert word in text
+    assert len([paragraph for paragraph in text.split("\n\n") if paragraph]) <= 16
+
+
+def test_a_behaviours_page_has_claim_outcomes_and_the_failing_statements() -> None:
+    text = why.markdown(BEHAVIOURS["H-v3-update"], LINES, list(GENERATIONS), script)
+    for part in ("blames Spark 3.5 as such", "| H-v3-update", "Structs do not match", "spark.sql.extensions "):
+        assert part in text
+    assert "UPDATE lab.DEMO.ORDERS_V3 SET QUANTITY = 2 WHERE ORDER_ID = 1;" in text
+
+
+def test_a_script_ends_with_the_failing_statement() -> None:
+    told = script(line_of("H-ntz-old", "flag-off", "spark-3.2.1+iceberg-1.4.2")).splitlines()
+    assert told[1] == "CREATE SCHEMA IF NOT EXISTS lab.DEMO;"
+    assert told[-2:] == [
+        "-- without spark.sql.iceberg.handle-timestamp-without-timezone",
+        "SELECT * FROM lab.DEMO.ORDERS_V2;",
+    ]
+
+
+# ---------------------------------------------------------------- code
+NAMED = [(code, who) for page in PAGES.values() for code, names in page.code.items() for who in names]
+
+
+@pytest.mark.parametrize(
+    ("code", "generation"),
+    [*sorted(set(NAMED)), ("duckdb::IcebergUtils::GetFullPath", "duckdb-1.5.5")],  # that each language's check works
+)
+def test_the_code_that_a_page_names_exists_in_that_generation(code: str, generation: str) -> None:
+    cache = Cache(offline=True)
+    try:
+        assert exists(cache, GENERATIONS[generation], code)
+    except NotProvided as missing:
+        pytest.skip(str(missing))
+
+
+def test_a_wrong_name_is_noticed() -> None:
+    page = PAGES["timestamp-without-zone"]
+    (code,) = page.code
+    cache = Cache(offline=True)
+    try:
+        assert not exists(cache, GENERATIONS[page.generations[0]], f"{code}s")
+    except NotProvided as missing:
+        pytest.skip(str(missing))
+
+
+def exists(cache: Cache, generation: Generation, code: str) -> bool:
+    """Whether a generation's own artefacts have this method or function. Raises NotProvided without them."""
+    where, _, what = code.rpartition(".")
+    if generation.kind == "pyiceberg":
+        return what in _python(cache.environment(generation.name), where)
+    if generation.kind == "duckdb":
+        symbol = "".join(f"{len(part)}{part}" for part in code.split("::"))
+        pattern = re.compile(rf"_ZNK?{symbol}E".encode())  # as C++ compilers write a method's name
+        binaries = [
+            b for b in cache.environment(generation.name).rglob("*") if b.suffix in (".duckdb_extension", ".so")
+        ]
+        return any(pattern.search(binary.read_bytes()) for binary in binaries)
+    entry = f"{where.replace('.', '/')}.class"
+    jar = _classes(generation.name).get(entry)
+    if jar is None:
+        return False
+    with zipfile.ZipFile(jar) as archive:
+        return what in methods(archive.read(entry))
+
+
+@functools.cache
+def _classes(generation: str) -> dict[str, Path]:
+    """Each class of a generation → the first jar on its class path that has it."""
+    found: dict[str, Path] = {}
+    for jar in _jars(Cache(offline=True), GENERATIONS[generation]):
+        with zipfile.ZipFile(jar) as archive:
+            for entry in archive.namelist():
+                found.setdefault(entry, jar)
+    return found
+
+
+def _jars(cache: Cache, generation: Generation) -> list[Path]:
+    if generation.kind == "spark":
+        return spark._classpath(cache, generation)
+    if generation.kind == "trino":
+        server, plugin = generation.artefacts
+        return [*trino._jars(cache, plugin, "*.jar"), *trino._jars(cache, server, "lib/*")]
+    closures = (a for a in generation.artefacts if a.startswith("maven-closure:"))
+    return [jar for closure in closures for jar in cache.closure(closure)]
+
+
+def _python(site: Path, where: str) -> set[str]:
+    """The functions of a module, or of one of its classes: `pyiceberg.manifest`, `pyiceberg.io.pyarrow.ArrowScan`."""
+    parts, inner = where.split("."), []
+    while not (file := site.joinpath(*parts).with_suffix(".py")).exists():
+        if (file := site.joinpath(*parts, "__init__.py")).exists():
+            break
+        inner.insert(0, parts.pop())
+    body = ast.parse(file.read_text("utf-8")).body
+    for cls in inner:
+        (body,) = (node.body for node in body if isinstance(node, ast.ClassDef) and node.name == cls)
+    return {node.name for node in body if isinstance(node, ast.FunctionDef)}
