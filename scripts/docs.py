@@ -1,4 +1,7 @@
-"""Writes what the docs show from a run's record: `python scripts/docs.py [RECORD]`: the README's matrix and docs/traps.
+"""Writes what the docs show from a run's record: `python scripts/docs.py [RECORD]`.
+
+That is the README's matrix, docs/matrix.md, encodings.md, permissions.md and traps. docs/measured.md is of other data:
+that of scripts/benchmark.py.
 
 A record given is first copied to docs/record.jsonl, sorted by the plan, so that two runs' records compare.
 """
@@ -19,14 +22,96 @@ from lab.report.matrix import markdown
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "record.jsonl"
 TRAPS = ROOT / "docs" / "traps"
+FALLBACK = ROOT / "docs" / "fallback.json"
 MEASURED = ROOT / "docs" / "measured.json"
 BLOCK = re.compile(r"(<!-- matrix:[^\n]*-->\n).*?(<!-- end of matrix -->)", re.DOTALL)
 
 
+# A newcomer's first page has the documented behaviours; the grids behind them stand in docs/matrix.md.
+FIRST = "H-ntz-*,H-delta-*,H-read-*,H-dml-*,H-one-*,H-v3-*,H-delete-403,D-library-v3"
+WAYS = {"default": "as it comes", "not-vectorized": "vectorization off", "not-vectorized-either": "vectorization off"}
+
+PERMITTED = {
+    "dml": "INSERT, UPDATE, DELETE",
+    "expire-snapshots": "expire_snapshots",
+    "remove-orphan-files": "remove_orphan_files",
+    "rewrite-data-files": "rewrite_data_files, OPTIMIZE",
+}
+
+
+def shown(behaviours: str | None = None) -> str:
+    """The matrix of the record, with its notes."""
+    return markdown(chosen(read(RECORD), select({"behaviours": behaviours})), list(GENERATIONS))
+
+
 def readme(text: str) -> str:
     """The README with the matrix of docs/record.jsonl in its place."""
-    shown = markdown(chosen(read(RECORD), select({})), list(GENERATIONS))
-    return BLOCK.sub(lambda m: f"{m[1]}\n{shown}\n{m[2]}", text)
+    return BLOCK.sub(lambda m: f"{m[1]}\n{shown(FIRST)}\n{m[2]}", text)
+
+
+def matrix() -> str:
+    return f"# All cells\n\nOf the run in [record.jsonl](record.jsonl), one square a generation.\n\n{shown()}"
+
+
+def encodings() -> str:
+    """docs/encodings.md: who reads which encoding of Parquet since when, and what it costs to do without batches."""
+    read_all: dict[tuple[str, str, str], list[bool]] = {}
+    for line in read(RECORD):
+        if line["type"] == "cell" and line["cell"]["behaviour"].startswith("E-"):
+            cell = line["cell"]
+            key = (cell["behaviour"], WAYS[cell["variant"].partition("/")[0]], cell["reader"])
+            read_all.setdefault(key, []).append(line["outcome"] == "works")
+    lines = [
+        "# Encodings of Parquet: the first version that reads each",
+        "",
+        "Each column alone, with nulls, in a v2 table; the oldest generation here that reads all types which may have "
+        "the encoding. *some* says of how many types it reads those that it does. Every pair is a cell of "
+        "[the matrix](matrix.md); Iceberg's own versions between these were not run.",
+        "",
+    ]
+    kinds = {g.kind: [n for n, o in GENERATIONS.items() if o.kind == g.kind] for g in GENERATIONS.values()}
+    ways = [
+        (k, way)
+        for k in kinds
+        for way in dict.fromkeys(WAYS.values())
+        if any((way, name) == key[1:] for key in read_all for name in kinds[k])
+    ]
+    lines += ["| | " + " | ".join(k if w == "as it comes" else f"{k}, {w}" for k, w in ways) + " |"]
+    lines += ["|" + " --- |" * (len(ways) + 1)]
+    for behaviour in dict.fromkeys(key[0] for key in read_all):
+        squares = [_since(read_all, behaviour, way, kinds[kind]) for kind, way in ways]
+        lines.append(f"| {behaviour} | " + " | ".join(squares) + " |")
+    return "\n".join([*lines, "", *_fallback(), ""])
+
+
+def _since(read_all: dict[tuple[str, str, str], list[bool]], behaviour: str, way: str, names: list[str]) -> str:
+    seen = {name: read_all[behaviour, way, name] for name in names if (behaviour, way, name) in read_all}
+    if whole := next((name for name, worked in seen.items() if all(worked)), None):
+        return whole.replace("+", " ")
+    if not seen:
+        return "·"
+    name, worked = max(seen.items(), key=lambda one: sum(one[1]))
+    return f"some: {sum(worked)} of {len(worked)}, {name.replace('+', ' ')}" if any(worked) else "none"
+
+
+def _fallback() -> list[str]:
+    found = json.loads(FALLBACK.read_text("utf-8"))
+    rates = found["rows per second"]
+    return [
+        "## What the fallback costs",
+        "",
+        "`spark.sql.iceberg.vectorization.enabled=false` has Spark read row by row. An aggregate over "
+        f"{found['rows']:,} rows on {found['machine']['cores']} cores "
+        "(`python scripts/fallback.py > docs/fallback.json`):",
+        "",
+        "| generation | columns | in batches, rows/s | row by row, rows/s | times |",
+        "| --- | --- | --- | --- | --- |",
+        *(
+            f"| {name} | {columns} | {r['in batches']:,} | {r['row by row']:,} | {r['times']} |"
+            for name, queries in rates.items()
+            for columns, r in queries.items()
+        ),
+    ]
 
 
 def trap_pages() -> dict[str, str]:
@@ -34,6 +119,35 @@ def trap_pages() -> dict[str, str]:
     known = traps.pages(read(RECORD))
     pages = {f"{name}.md": traps.markdown(page) for name, page in known.items()}
     return {"README.md": traps.index(known.values()), **pages}
+
+
+def permissions() -> str:
+    """docs/permissions.md: what each engine must be allowed in the store, by what it wants to do."""
+    told: dict[tuple[str, str, str], list[str]] = {}
+    for line in read(RECORD):
+        if line["type"] == "cell" and line["cell"]["behaviour"] == "H-delete-403-new":
+            variant = line["cell"]["variant"]
+            if variant in PERMITTED:
+                told.setdefault((variant, line["outcome"], line["reason"]), []).append(line["cell"]["reader"])
+    rows = [
+        f"| {PERMITTED[variant]} | {'<br>'.join(readers)} | {outcome} | {reason} |"
+        for (variant, outcome, reason), readers in sorted(
+            told.items(), key=lambda one: list(PERMITTED).index(one[0][0])
+        )
+    ]
+    head = ["| statement | engines | outcome | why, and what the policy must allow |", "| --- | --- | --- | --- |"]
+    title = ["# What a policy must allow each engine", "", "Seen under credentials without s3:DeleteObject.", ""]
+    return "\n".join([*title, *head, *rows, ""])
+
+
+def pages() -> dict[str, str]:
+    """File name → text, for the folder docs."""
+    return {
+        "matrix.md": matrix(),
+        "encodings.md": encodings(),
+        "permissions.md": permissions(),
+        "measured.md": measured(),
+    }
 
 
 def measured() -> str:
@@ -90,6 +204,8 @@ def main() -> None:
         RECORD.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept), "utf-8")
     file = ROOT / "README.md"
     file.write_text(readme(file.read_text("utf-8")), "utf-8")
+    for name, text in pages().items():
+        (ROOT / "docs" / name).write_text(text, "utf-8")
     TRAPS.mkdir(exist_ok=True)
     written = trap_pages()
     for old in TRAPS.glob("*.md"):
@@ -97,7 +213,6 @@ def main() -> None:
             old.unlink()
     for name, text in written.items():
         (TRAPS / name).write_text(text, "utf-8")
-    MEASURED.with_suffix(".md").write_text(measured(), "utf-8")
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ NO_VECTORIZED_DELTA_LENGTH = Chain(
         ),
     )
 )
-ROW_BY_ROW = "Spark reads row by row instead of in batches of columns: slower, the wider the scan the more"
+ROW_BY_ROW = "Spark reads row by row instead of in batches of columns: here 1.4 to 2.8 times slower (docs/encodings.md)"
 VECTORIZED_ENCODING = Trap(
     "vectorized-encoding",
     "Spark's vectorized reader doesn't know the encoding of a Parquet column",
