@@ -1,7 +1,8 @@
 """The lab's gateway, all that engines know of the catalog: a process of its own around `proxy.py`.
 
-    python -m lab.catalogs.gateway      prints the port it chose, reads one line of JSON on standard input (see
-                                        `Settings`), serves, and ends when standard input does
+    python -m lab.catalogs.gateway ADDRESS PORT     prints the port it chose (PORT, if not 0), reads one line of JSON
+                                                    on standard input (see `Settings`), serves, and ends when
+                                                    standard input does
 
 An engine may be given the address as soon as there is one: what it asks waits until the catalog can answer.
 """
@@ -35,10 +36,10 @@ class Settings:
 
 
 def launch(host: Host) -> tuple[Process, str]:
-    """Starts the process. Returns it and its URI, which answers from `serve` on. Raises StartFailed."""
+    """Starts the process, on a port of its own choice if none is published. Returns it and its URI, which answers from `serve` on. Raises StartFailed."""
     process, (port,) = host.process(
         NAME,
-        [sys.executable, "-P", "-m", "lab.catalogs.gateway"],
+        [sys.executable, "-P", "-m", "lab.catalogs.gateway", host.bind, str(host.published)],
         env={"PYTHONPATH": str(Path(lab.__file__).parents[1])},
         first_lines=1,
     )
@@ -54,7 +55,8 @@ def serve(host: Host, process: Process, store: StoreEndpoint, upstream: str) -> 
 def main() -> None:
     # The protocol is named so that asyncio sets TCP_NODELAY: without it each answer waits 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind((LOOPBACK, 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((sys.argv[1], int(sys.argv[2])))
     listener.listen(128)
     print(listener.getsockname()[1], flush=True)
 

@@ -138,6 +138,7 @@ class Engine:
         self._generation = generation
         self._remote = spark_connect.Client(host, generation, catalog, endpoint)
         self._gateway = connect(JavaEndpoint(endpoint["port"], endpoint["token"]))
+        self._connect = endpoint.get("connect", {"bind": "127.0.0.1", "port": 0})
         self._lock = threading.Lock()
         try:
             default = self._gateway.jvm.org.apache.spark.sql.SparkSession.builder().getOrCreate()
@@ -168,7 +169,9 @@ class Engine:
         if remote != spark_connect.LOCAL:
             raise LabError(f"{spark_connect.REMOTE} is {spark_connect.LOCAL} here, not {remote}: the lab's own server")
         with self._lock:
-            address = spark_connect.serve(self._gateway, self._roots[frozenset()].sparkContext(), self._generation)
+            address = spark_connect.serve(
+                self._gateway, self._roots[frozenset()].sparkContext(), self._generation, **self._connect
+            )
         session = self._remote.over(address, changes)
         session.settings = effective
         return session

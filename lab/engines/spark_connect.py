@@ -59,10 +59,10 @@ class Client(WorkerEngine):
         return WorkerSession(self._living(), next(self._numbers), self.worded, {"remote": remote}, set_)
 
 
-def serve(gateway: Any, context: Any, generation: Generation) -> str:
+def serve(gateway: Any, context: Any, generation: Generation, bind: str, port: int) -> str:
     """The address, token included, of the Connect server in this JVM, which is started if it isn't there.
 
-    Raises NotProvided for a Spark that comes without one.
+    bind, port: where it is to listen; 0 for a port of its own choice. Raises NotProvided for a Spark that comes without one.
     """
     _client(generation)
     java = gateway.jvm
@@ -70,8 +70,8 @@ def serve(gateway: Any, context: Any, generation: Generation) -> str:
     token = java.System.getProperties().putIfAbsent(_TOKEN, mine) or mine  # the first of two processes wins
     conf = context.conf()
     own = {
-        f"{_SERVER}.grpc.binding.address": "127.0.0.1",
-        f"{_SERVER}.grpc.binding.port": "0",
+        f"{_SERVER}.grpc.binding.address": bind,
+        f"{_SERVER}.grpc.binding.port": str(port),
         f"{_SERVER}.authenticate.token": token,
     }
     for key, value in own.items():

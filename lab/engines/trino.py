@@ -51,7 +51,6 @@ _SERVER = {
     "coordinator": "true",
     "node-scheduler.include-coordinator": "true",
     "node.environment": "lab",
-    "node.bind-ip": LOOPBACK,
     "node.internal-address": LOOPBACK,
     "web-ui.enabled": "false",
     "http-server.log.enabled": "false",
@@ -89,7 +88,7 @@ def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tupl
 
     def prepare(gateway: Any) -> Session:
         nonlocal port
-        port = host.port()
+        port = host.published or host.port()
         config = _configure(host, generation, port, _jars(host.cache, plugin, "*.jar"))
         gateway.jvm.System.setProperty("config", str(config))
         gateway.jvm.io.trino.server.Server().start(generation.versions["trino"])
@@ -145,6 +144,7 @@ def _configure(host: Host, generation: Generation, port: int, plugin: list[Path]
         _SERVER
         | {
             "node.id": generation.name,
+            "node.bind-ip": host.bind,
             "http-server.http.port": str(port),
             "discovery.uri": f"http://{LOOPBACK}:{port}",
             "plugin.dir": str(folder / "plugin"),

@@ -1,250 +1,53 @@
-"""A whole lab of local processes: store, catalog, gateway and engines, each started when first asked for.
-
-Starts run side by side. The gateway's address is known at once and engines start on it while store and
-catalog still do: what they ask meanwhile waits there.
-"""
+"""A lab of local processes: all of it from package registries, on loopback."""
 
 from __future__ import annotations
 
-import os
-import threading
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from lab.catalogs import CatalogEndpoint, gateway, reference
 from lab.engines import adapter
-from lab.errors import LabError
 from lab.model import Generation
-from lab.runtime import folder as folders
-from lab.runtime.host import Host
 from lab.runtime.process import Process
+from lab.runtime.stack import MEMORY_BUDGET, Stack
 from lab.stores import StoreEndpoint, seaweedfs
 
-if TYPE_CHECKING:
-    from lab.provision import Cache
-
-GIB = 1024**3
-_SERVICES = frozenset((gateway.NAME, reference.NAME, seaweedfs.NAME))
-MEMORY_BUDGET = 8 * GIB
-_NEXT_ENGINE = 700 * 1024**2  # bytes that a JVM is expected to take
-_FAILURE_SECONDS = 60.0  # a start that failed is not tried again before
-
-T = TypeVar("T")
+__all__ = ["MEMORY_BUDGET", "Embedded"]
 
 
-class _Start(Generic[T]):
-    """A start in the background, on a daemon thread: an interrupted run does not wait for it."""
+class Embedded(Stack):
+    """Services and engines on this machine. Engines start while the catalog does; what they ask waits there."""
 
-    def __init__(self, work: Callable[[], T]) -> None:
-        self._future: Future[T] = Future()
-        self._ended = 0.0
-        threading.Thread(target=self._run, args=(work,), daemon=True).start()
+    services = frozenset((gateway.NAME, reference.NAME, seaweedfs.NAME))
 
-    def _run(self, work: Callable[[], T]) -> None:
-        try:
-            result = work()
-        except BaseException as error:
-            self._ended = time.monotonic()
-            self._future.set_exception(error)
-        else:
-            self._future.set_result(result)
+    def _choose_store(self) -> StoreEndpoint:
+        return seaweedfs.choose(self.host)
 
-    def result(self) -> T:
-        """Waits for it. Raises what made it fail."""
-        return self._future.result()
+    def _start_store(self) -> None:
+        seaweedfs.start(self.host, self._store_endpoint())
 
-    def done(self) -> bool:
-        return self._future.done()
-
-    def succeeded(self) -> bool:
-        return self.done() and self._future.exception() is None
-
-    def failed_a_while_ago(self) -> bool:
-        return self.done() and not self.succeeded() and time.monotonic() - self._ended > _FAILURE_SECONDS
-
-
-@dataclass(frozen=True)
-class _Started:
-    process: Process | None  # None for an engine whose users start workers of their own
-    endpoint: dict[str, Any]
-
-    def alive(self) -> bool:
-        return self.process is None or self.process.alive()
-
-
-class Embedded:
-    """Services and engines on this machine, for one run. Thread-safe; two who ask for the same get the same."""
-
-    def __init__(self, cache: Cache, folder: Path, *, memory: int = MEMORY_BUDGET) -> None:
-        """folder: the run's own; what dead runs left in the folders beside it is cleaned up.
-
-        memory: bytes resident above which the engine that was idle longest is stopped.
-        """
-        folders.sweep(folder.parent)
-        folders.claim(folder)
-        self.host = Host(cache, folder)
-        self._memory = memory
-        self._lock = threading.RLock()
-        self._services: dict[str, _Start[Any]] = {}
-        self._engines: dict[str, _Start[_Started]] = {}
-        self._used: dict[str, float] = {}
-        self._leases: Counter[str] = Counter()
-        self._jvm_starts = threading.Semaphore(os.cpu_count() or 1)
-
-    # ------------------------------------------------------------ services
-    def store(self) -> StoreEndpoint:
-        """The object store, with its administrator's keys. Raises StartFailed."""
-        self._service("store", lambda: seaweedfs.start(self.host, self._store_endpoint())).result()
-        return self._store_endpoint()
-
-    def catalog(self) -> CatalogEndpoint:
-        """The gateway, with the catalog and the store behind it ready.
-
-        Raises StartFailed, and LabError when one of the three has died since: its data are gone with it.
-        """
-        ready = self._service("catalog", self._start_catalog)
-        endpoint = self._catalog_endpoint()
-        ready.result()
-        dead = [p.name for p in self.host.processes() if p.name in _SERVICES and not p.alive()]
-        if dead:
-            raise LabError(f"{', '.join(dead)} has died; end this lab (iceberg-lab down) and start it anew")
-        return endpoint
-
-    def _store_endpoint(self) -> StoreEndpoint:
-        endpoint: StoreEndpoint = self._service("store endpoint", lambda: seaweedfs.choose(self.host)).result()
-        return endpoint
-
-    def _catalog_endpoint(self) -> CatalogEndpoint:
-        _, uri = self._service("gateway", lambda: gateway.launch(self.host)).result()
-        store = self._store_endpoint()
-        return CatalogEndpoint(uri, reference.warehouse(store), store.url, store.region)
+    def _open_catalog(self) -> str:
+        self._gateway, uri = gateway.launch(self.host)
+        return uri
 
     def _start_catalog(self) -> None:
-        process, _ = self._service("gateway", lambda: gateway.launch(self.host)).result()
+        self._service("gateway", self._open_catalog).result()
+        process = self._gateway
         try:
-            store = self._service("store", lambda: seaweedfs.start(self.host, self._store_endpoint()))
+            store = self._service("store", self._start_store)
             upstream = reference.start(self.host, self._store_endpoint(), store.result)
             store.result()
             gateway.serve(self.host, process, self._store_endpoint(), upstream)
         except BaseException:
-            with self._lock:
-                del self._services["gateway"]
+            self._forget("gateway")
             self.host.end(process)  # nobody waits any longer for what it will never answer
             raise
 
-    def _service(self, name: str, work: Callable[[], T]) -> _Start[T]:
-        with self._lock:
-            start = self._services.get(name)
-            if start is None or start.failed_a_while_ago():
-                start = self._services[name] = _Start(work)
-            return start
+    def _launch(self, generation: Generation, catalog: CatalogEndpoint) -> tuple[Process | None, dict[str, Any]]:
+        return adapter(generation.kind).launch(self.host, generation, catalog)
 
-    # ------------------------------------------------------------ engines
-    def engine(self, generation: Generation) -> dict[str, Any]:
-        """How to connect to the engine, as its adapter's `launch` says; started if it does not run.
+    def running(self) -> Sequence[Process]:
+        return self.host.processes()
 
-        Raises LabError. One that fails to start is not tried again for a minute.
-        """
-        with self._lock:
-            self._used[generation.name] = time.monotonic()
-            start = self._engines.get(generation.name)
-            if start is None or start.failed_a_while_ago() or (start.succeeded() and not start.result().alive()):
-                start = self._engines[generation.name] = _Start(lambda: self._start_engine(generation))
-        return start.result().endpoint
-
-    @contextmanager
-    def using(self, generation: Generation) -> Iterator[dict[str, Any]]:
-        """The engine's endpoint; while in use it is not stopped to make room."""
-        with self._lock:
-            self._leases[generation.name] += 1
-        try:
-            yield self.engine(generation)
-        finally:
-            with self._lock:
-                self._leases[generation.name] -= 1
-                self._used[generation.name] = time.monotonic()
-
-    def _start_engine(self, generation: Generation) -> _Started:
-        services = self._service("catalog", self._start_catalog)
-        try:
-            started = self._launch(generation, self._catalog_endpoint())
-        except BaseException:
-            if services.done():
-                services.result()  # if this is why, this is what to say
-            raise
-        try:
-            services.result()
-        except BaseException:
-            if started.process:
-                self.host.end(started.process)
-            raise
-        return started
-
-    def _launch(self, generation: Generation, catalog: CatalogEndpoint) -> _Started:
-        launch = adapter(generation.kind).launch
-        if generation.java is None:
-            return _Started(*launch(self.host, generation, catalog))
-        with self._jvm_starts:
-            self._make_room(_NEXT_ENGINE)
-            started = _Started(*launch(self.host, generation, catalog))
-            self._make_room(0, keep=generation.name)
-            return started
-
-    def _make_room(self, wanted: int, keep: str | None = None) -> None:
-        """Stops idle engines, the one that was idle longest first, until `wanted` bytes more fit the budget."""
-        while self.memory() + wanted > self._memory:
-            with self._lock:
-                idle = [
-                    (self._used[name], name, start.result())
-                    for name, start in self._engines.items()
-                    if name != keep and not self._leases[name] and start.succeeded() and start.result().process
-                ]
-                if not idle:
-                    return
-                _, name, started = min(idle, key=lambda entry: entry[0])
-                del self._engines[name]
-            assert started.process is not None
-            self.host.end(started.process)
-
-    # ------------------------------------------------------------ the whole
-    def memory(self) -> int:
-        """Resident bytes of all processes together."""
-        return sum(process.rss() for process in self.host.processes())
-
-    def status(self) -> dict[str, Any]:
-        """What runs, as JSON without secrets: folder, store, catalog, engines, processes; seconds and bytes."""
-        with self._lock:
-            services = {name for name, start in self._services.items() if start.succeeded()}
-            engines = [name for name, start in self._engines.items() if start.succeeded()]
-            now = time.monotonic()
-            return {
-                "folder": str(self.host.folder),
-                "store": {"url": self._store_endpoint().url} if "store" in services else None,
-                "catalog": {"uri": self._catalog_endpoint().uri} if "catalog" in services else None,
-                "engines": [
-                    {"name": name, "idle": 0.0 if self._leases[name] else round(now - self._used[name], 1)}
-                    for name in engines
-                ],
-                "memory": self.memory(),
-                "processes": [
-                    {"name": p.name, "pid": p.pid, "rss": p.rss(), "uptime": round(p.uptime(), 1)}
-                    for p in self.host.processes()
-                ],
-            }
-
-    def stop(self) -> None:
-        """Ends all processes and removes their data; logs stay. Idempotent."""
-        self.host.stop()
-        folders.release(self.host.folder)
-
-    def __enter__(self) -> Embedded:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.stop()
+    def end(self, running: Process) -> None:
+        self.host.end(running)

@@ -27,10 +27,16 @@ FIRST_LINES_SECONDS = 90.0
 class Host:
     """Starts guarded processes for one run and ends them together."""
 
-    def __init__(self, cache: Cache, folder: Path) -> None:
-        """folder: the run's own, claimed by `lab.runtime.folder.claim`."""
+    def __init__(self, cache: Cache, folder: Path, *, bind: str = LOOPBACK, published: int = 0) -> None:
+        """folder: the run's own, claimed by `lab.runtime.folder.claim`.
+
+        bind: the address on which its service is reached. published: the port, 0 where any will do; in a container,
+        the one that is published.
+        """
         self.cache = cache
         self.folder = folder
+        self.bind = bind
+        self.published = published
         self._lock = threading.Lock()
         self._processes: dict[str, Process] = {}
         self._ports: set[int] = set()

@@ -79,6 +79,7 @@ def _launch(host: Host, weed: Path, endpoint: StoreEndpoint, folder: Path) -> Pr
         f"-s3.iam.config={sessions}",
         f"-s3.auditLogConfig={log}",
         f"-s3.port={endpoint.url.rpartition(':')[2]}",
+        f"-s3.ip.bind={host.bind}",
         *(f"-{service}.port={host.port()}" for service in ("master", "volume", "filer")),
         *(f"-{service}.port.grpc={grpc_port}" for service, grpc_port in grpc.items()),
         # Its own catalogs are not this lab's. Sockets lie in /tmp, where they can't be named they are noted.
