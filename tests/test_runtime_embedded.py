@@ -13,7 +13,7 @@ import pytest
 from fake_embedded import STORE, Fakes, generation
 
 from lab.provision import NotProvided
-from lab.runtime import embedded
+from lab.runtime import embedded, stack
 from lab.runtime.embedded import Embedded
 from lab.runtime.process import StartFailed
 
@@ -91,7 +91,7 @@ def test_a_failure_reaches_all_who_wait_and_is_not_tried_again_at_once(
             lab.engine(generation("a"))
     assert fakes.launched.count("store") == fakes.launched.count("a") == 1
     fakes.store_breaks = False
-    monkeypatch.setattr(embedded, "_FAILURE_SECONDS", 0.0)
+    monkeypatch.setattr(stack, "_FAILURE_SECONDS", 0.0)
     assert lab.engine(generation("a"))["pid"]
     assert fakes.launched.count("gateway") == 2
 

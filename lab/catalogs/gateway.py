@@ -36,7 +36,7 @@ class Settings:
 
 
 def launch(host: Host) -> tuple[Process, str]:
-    """Starts the process, on a port of its own choice if none is published. Returns it and its URI, which answers from `serve` on. Raises StartFailed."""
+    """Starts the process. Returns it and its URI, which answers from `serve` on. Raises StartFailed."""
     process, (port,) = host.process(
         NAME,
         [sys.executable, "-P", "-m", "lab.catalogs.gateway", host.bind, str(host.published)],

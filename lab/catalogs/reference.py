@@ -22,6 +22,7 @@ from lab.stores import StoreEndpoint
 ARTEFACT = "maven-closure:reference-catalog"
 JAVA = "21"
 NAME = "reference-catalog"
+VERSION = "1.11.0"  # of Iceberg, in the closure
 _JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 # Commits of many tables wait for each other here instead of failing; the file ends with the run, so no fsync.
 _SQLITE = "busy_timeout=60000&journal_mode=WAL&synchronous=OFF&transaction_mode=IMMEDIATE"

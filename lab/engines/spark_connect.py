@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 REMOTE = "spark.remote"
 LOCAL = "sc://localhost"  # the setting's one value here; the port and the token are the lab's own affair
-_TOKEN = "iceberg-lab.connect.token"  # noqa: S105 - a Java system property of the engine's JVM, not the token
+TOKEN = "iceberg-lab.connect.token"  # noqa: S105 - a Java system property of the engine's JVM, not the token
 _SERVER = "spark.connect"
 
 
@@ -62,12 +62,13 @@ class Client(WorkerEngine):
 def serve(gateway: Any, context: Any, generation: Generation, bind: str, port: int) -> str:
     """The address, token included, of the Connect server in this JVM, which is started if it isn't there.
 
-    bind, port: where it is to listen; 0 for a port of its own choice. Raises NotProvided for a Spark that comes without one.
+    bind, port: where it is to listen; 0 for a port of its own choice.
+    Raises NotProvided for a Spark that comes without one.
     """
     _client(generation)
     java = gateway.jvm
     mine = secrets.token_urlsafe(32)
-    token = java.System.getProperties().putIfAbsent(_TOKEN, mine) or mine  # the first of two processes wins
+    token = java.System.getProperties().putIfAbsent(TOKEN, mine) or mine  # the first of two processes wins
     conf = context.conf()
     own = {
         f"{_SERVER}.grpc.binding.address": bind,

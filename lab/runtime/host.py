@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lab.provision import Cache
 
 LOOPBACK = "127.0.0.1"
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - of a container, whose ports are published on loopback alone
 _PORTS = range(20_000, 32_000)
 FIRST_LINES_SECONDS = 90.0
 
@@ -27,16 +28,19 @@ FIRST_LINES_SECONDS = 90.0
 class Host:
     """Starts guarded processes for one run and ends them together."""
 
-    def __init__(self, cache: Cache, folder: Path, *, bind: str = LOOPBACK, published: int = 0) -> None:
+    def __init__(
+        self, cache: Cache, folder: Path, *, bind: str = LOOPBACK, published: int = 0, archives: bool = True
+    ) -> None:
         """folder: the run's own, claimed by `lab.runtime.folder.claim`.
 
         bind: the address on which its service is reached. published: the port, 0 where any will do; in a container,
-        the one that is published.
+        the one that is published. archives: whether class archives that are missing are made here.
         """
         self.cache = cache
         self.folder = folder
         self.bind = bind
         self.published = published
+        self.archives = archives
         self._lock = threading.Lock()
         self._processes: dict[str, Process] = {}
         self._ports: set[int] = set()
@@ -119,14 +123,11 @@ class Host:
         could take it before it is bound.
         """
         while True:
-            port = secrets.choice(_PORTS)
+            port = free_port()
             with self._lock:
-                if port in self._ports:
-                    continue
-                self._ports.add(port)
-            with socket.socket() as probe, suppress(OSError):
-                probe.bind((LOOPBACK, port))
-                return port
+                if port not in self._ports:
+                    self._ports.add(port)
+                    return port
 
     def processes(self) -> list[Process]:
         """Those started here and not ended by `end`."""
@@ -149,6 +150,14 @@ class Host:
         if processes:
             with ThreadPoolExecutor(len(processes)) as pool:
                 list(pool.map(self.end, processes))
+
+
+def free_port() -> int:
+    """A port that is free on loopback now."""
+    while True:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((LOOPBACK, secrets.choice(_PORTS)))
+            return int(probe.getsockname()[1])
 
 
 def _first_lines(process: Process, count: int) -> list[str]:

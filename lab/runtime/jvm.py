@@ -106,6 +106,8 @@ def class_archive(
     base = Path()
 
     def build(folder: Path) -> None:
+        if not host.archives:
+            raise LabError("none is here, and none is made in a container")
         archive = folder / "classes"
         record = (
             [f"-XX:AOTCacheOutput={archive}"]

@@ -1,0 +1,16 @@
+"""Testcontainers modules of the lab's parts, to be used on their own too: Iceberg in containers from Python.
+
+    with Network(ports=4) as network, SeaweedFs(network) as store, Catalog(network, store) as catalog:
+        with Spark(network, catalog, "spark-4.1.1+iceberg-1.11.0") as spark, Trino(network, catalog, "trino-483") as t:
+            spark.session().execute("CREATE TABLE lab.demo.t (id int) USING iceberg")
+            t.session().execute("SELECT * FROM lab.demo.t")
+
+One container owns the network and publishes its ports under the same numbers on loopback, so that every address is
+the same inside and outside: an object store's address stands in vended credentials, and must be right for all.
+"""
+
+from lab.containers.engines import Library, Spark, Trino
+from lab.containers.part import Network, Part, engine_answers, image
+from lab.containers.services import Catalog, SeaweedFs
+
+__all__ = ["Catalog", "Library", "Network", "Part", "SeaweedFs", "Spark", "Trino", "engine_answers", "image"]

@@ -1,0 +1,169 @@
+"""A container of the lab, and the network that all of a lab share."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar
+
+import docker
+import requests
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from testcontainers.core.container import DockerContainer
+from testcontainers.core.waiting_utils import WaitStrategy, WaitStrategyTarget
+
+from lab.errors import LabError
+from lab.runtime import folder as folders
+from lab.runtime.host import LOOPBACK, free_port
+
+OWNER = "iceberg-lab.owner"  # label: the process whose end is the container's, as `folders.identity` has it
+START_SECONDS = 180.0
+OLDEST_API = (1, 41)  # Docker 20.10
+_READY = b'{"ready": true}'
+_LOG_LINES = 12
+
+T = TypeVar("T")
+
+
+def engine_answers() -> str:
+    """The version of the Docker engine that answers. Raises LabError that says what to do where none does."""
+    try:
+        client = docker.from_env()
+    except DockerException as error:
+        raise LabError(
+            f"no Docker engine answers ({_flat(error)}); start one (docs/containers.md says how), "
+            "or take local processes: --runtime embedded"
+        ) from None
+    version = client.version()
+    client.close()
+    if tuple(map(int, version["ApiVersion"].split("."))) < OLDEST_API:
+        oldest = ".".join(map(str, OLDEST_API))
+        raise LabError(
+            f"Docker {version['Version']} speaks API {version['ApiVersion']}, the lab needs {oldest} (Docker 20.10): "
+            "update it, or take local processes: --runtime embedded"
+        )
+    return str(version["Version"])
+
+
+def image(kind: str, version: str) -> str:
+    """What an image of the lab is called: `iceberg-lab/trino:483`."""
+    return f"iceberg-lab/{kind}:{version}"
+
+
+class Ready(WaitStrategy):
+    """Waits for the line with which a part of the lab says that it serves. Raises LabError with its last words."""
+
+    def wait_until_ready(self, container: WaitStrategyTarget) -> None:
+        running = container.get_wrapped_container()
+        deadline = time.monotonic() + START_SECONDS
+        while _READY not in running.logs(stdout=True, stderr=False):
+            running.reload()
+            ended = running.status not in ("created", "running")
+            if ended or time.monotonic() > deadline:
+                why = f"ended with exit code {running.attrs['State']['ExitCode']}" if ended else "is not ready"
+                last = running.logs(stdout=False, stderr=True, tail=_LOG_LINES).decode(errors="replace")
+                raise LabError(f"{running.name} {why}" + "".join(f"\n  | {line}" for line in last.splitlines()))
+            time.sleep(0.1)
+
+
+class _Container(DockerContainer):
+    """A container of the lab's: it ends with whoever made it, and says by itself when it serves."""
+
+    def __init__(self, image: str, command: Sequence[str], **settings: Any) -> None:
+        super().__init__(image, init=True, labels={OWNER: owner()}, **settings)
+        self.with_command(list(command))
+        self.waiting_for(Ready())
+
+    def with_label(self, name: str, value: str) -> Self:
+        self._kwargs["labels"][name] = value
+        return self
+
+    def start(self) -> Self:
+        """Returns when it serves. Raises LabError, in one line or with its last log lines."""
+        return told(super().start, self.image)
+
+
+class Part(_Container):
+    """Runs one part of the lab (`lab/runtime/inside.py`) in a network of the lab's, which is up."""
+
+    def __init__(self, network: Network, image: str, command: Sequence[str]) -> None:
+        super().__init__(image, command, network_mode=f"container:{network.get_container_id()}")
+
+
+class Network(_Container):
+    """Owns the network of a lab's containers: a container that does nothing, and publishes ports on loopback."""
+
+    def __init__(self, ports: int, image: str | None = None) -> None:
+        """ports: how many its parts will need. image: any of the lab's, the catalog's if none is named."""
+        super().__init__(image or _ANY, ["network"])
+        self.numbers = [free_port() for _ in range(ports)]
+        self.ports = {f"{port}/tcp": (LOOPBACK, port) for port in self.numbers}  # type: ignore[misc]
+        self._left = iter(self.numbers)
+
+    def port(self) -> int:
+        """The next published port that no part has taken."""
+        return next(self._left)
+
+
+_ANY = image("catalog", "1.11.0")
+
+
+def owner() -> str:
+    return json.dumps(folders.identity(os.getpid()))
+
+
+def sweep(client: Any | None = None) -> int:
+    """Removes the containers whose owners are dead; how many that were. Nobody is asked who isn't the lab's."""
+    docker_client = client or docker.from_env()
+    dead = [
+        one
+        for one in docker_client.containers.list(all=True, filters={"label": OWNER}, ignore_removed=True)
+        if not folders.alive(json.loads(one.labels[OWNER]))
+    ]
+    for one in dead:
+        remove(one)
+    return len(dead)
+
+
+def remove(container: Any) -> None:
+    """Kills and removes a container with its anonymous volumes; one that is gone is gone."""
+    try:
+        container.remove(force=True, v=True)
+    except NotFound:
+        pass
+    except APIError as error:
+        if error.status_code != 409:  # somebody else is removing it
+            raise
+
+
+def told(work: Callable[[], T], image: str) -> T:
+    """What `work` returns; Docker's refusals as one line that says what to do."""
+    try:
+        return work()
+    except ImageNotFound:
+        raise LabError(_missing(image)) from None
+    except APIError as error:
+        reason = _flat(error.explanation or error)
+        if error.status_code == 404 or "pull access denied" in reason or "failed to resolve" in reason:
+            raise LabError(_missing(image)) from None
+        if "port is already allocated" in reason or "address already in use" in reason:
+            raise LabError(f"a port was taken meanwhile ({reason}); try again") from None
+        if "no space left" in reason:
+            raise LabError(f"Docker has no space left ({reason}); make some: docker system df") from None
+        if "dial tcp" in reason or "lookup" in reason or "Timeout" in reason:
+            raise LabError(f"{image} can't be pulled ({reason}). {_missing(image)}") from None
+        raise LabError(f"Docker refuses to start {image}: {reason}") from None
+    except (DockerException, requests.RequestException) as error:
+        raise LabError(f"the Docker engine does not answer: {_flat(error)}; is it still running?") from None
+
+
+def _missing(image: str) -> str:
+    if image.startswith("iceberg-lab/"):
+        return f"there is no image {image}; build it: iceberg-lab images build"
+    return f"there is no image {image} here, and none can be pulled; name another, or build one (docs/containers.md)"
+
+
+def _flat(reason: object) -> str:
+    return " ".join(str(reason).split())[:300]

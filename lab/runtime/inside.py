@@ -1,0 +1,184 @@
+"""What runs inside a container of the lab: one part of it, started by the same code that starts it on a laptop.
+
+    python -m lab.runtime.inside store                  SeaweedFS
+    python -m lab.runtime.inside catalog                the reference catalog behind the lab's gateway
+    python -m lab.runtime.inside engine GENERATION      Spark, Trino or Iceberg's library
+    python -m lab.runtime.inside network                nothing; whose network the others share
+    python -m lab.runtime.inside health                 exit code 0 once the part in this container serves
+
+Settings are environment variables, see `Settings`. Logs go to standard error. Standard output has a line of JSON
+each for what the store or the gateway was asked (`lab/stores/access.py`, `lab/catalogs/proxy.py`), and {"ready": true}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lab.catalogs import CatalogEndpoint, gateway, reference
+from lab.engines import GENERATIONS, adapter, spark_connect
+from lab.errors import LabError
+from lab.model import Generation
+from lab.provision import Cache
+from lab.runtime import folder as folders
+from lab.runtime.host import EVERYWHERE, Host
+from lab.runtime.jvm import JavaEndpoint, connect
+from lab.stores import StoreEndpoint, access, seaweedfs
+
+ARTEFACTS = Path("/opt/iceberg-lab")  # a cache of the lab's, filled when the image was built
+_READY = "ready"
+_POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a part is told, in LAB_… variables of these names in upper case. Keys and token are secrets."""
+
+    port: int  # on which this part serves, 0 for any
+    store_url: str = ""
+    store_access_key: str = ""
+    store_secret_key: str = ""
+    catalog_uri: str = ""  # the gateway's
+    token: str = ""  # who shows it may drive Spark or the library, and use Spark Connect
+    connect_port: int = 0  # where Spark Connect is to serve at once; 0 for not at all
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str]) -> Settings:
+        said = {name: environment.get(f"LAB_{name.upper()}") or "" for name in cls.__annotations__}
+        port, connect_port = (int(said.pop(name) or 0) for name in ("port", "connect_port"))
+        return cls(port=port, connect_port=connect_port, **said)
+
+    @property
+    def store(self) -> StoreEndpoint:
+        record = str(folder() / "logs" / access.FILE)
+        keys = (self.store_access_key, self.store_secret_key)
+        return StoreEndpoint(self.store_url, seaweedfs.REGION, seaweedfs.BUCKET, *keys, access_record=record)
+
+    @property
+    def catalog(self) -> CatalogEndpoint:
+        store = self.store
+        return CatalogEndpoint(self.catalog_uri, reference.warehouse(store), store.url, store.region)
+
+
+def folder() -> Path:
+    return Path.home() / "run"
+
+
+def serve(part: str, name: str, host: Host, settings: Settings) -> None:
+    """Starts a part and returns when it serves. Raises LabError."""
+    match part:
+        case "store":
+            seaweedfs.start(host, settings.store)
+        case "catalog":
+            process, _ = gateway.launch(host)
+            upstream = reference.start(host, settings.store, lambda: None)
+            gateway.serve(host, process, settings.store, upstream)
+        case "engine":
+            generation = GENERATIONS[name]
+            _, endpoint = adapter(generation.kind).launch(host, generation, settings.catalog)
+            if "token" in endpoint:
+                _open(generation, JavaEndpoint(endpoint["port"], endpoint["token"]), settings)
+        case _:
+            raise LabError(f"no part of the lab is called {part!r}; see: python -m lab.runtime.inside --help")
+
+
+def _open(generation: Generation, endpoint: JavaEndpoint, settings: Settings) -> None:
+    """A second py4j server in this JVM for those outside; its own listens on loopback, with a token of its own."""
+    with closing(connect(endpoint)) as driver:
+        java = driver.jvm
+        builder = java.py4j.GatewayServer.GatewayServerBuilder()
+        builder = builder.javaAddress(java.java.net.InetAddress.getByName(EVERYWHERE)).javaPort(settings.port)
+        builder.authToken(settings.token).build().start()
+        if settings.connect_port:
+            java.System.setProperty(spark_connect.TOKEN, settings.token)
+            context = java.org.apache.spark.sql.SparkSession.builder().getOrCreate().sparkContext()
+            spark_connect.serve(driver, context, generation, EVERYWHERE, settings.connect_port)
+
+
+class _Follower(threading.Thread):
+    """Copies what is written to files of the run's logs, as it comes: records to standard output, logs to error."""
+
+    def __init__(self, logs: Path) -> None:
+        super().__init__(daemon=True)
+        self._logs = logs
+        self._seen: dict[Path, int] = {}
+
+    def run(self) -> None:
+        while True:
+            self.copy()
+            time.sleep(_POLL_SECONDS)
+
+    def copy(self) -> None:
+        for file in self._logs.iterdir():
+            with file.open("rb") as stream:
+                stream.seek(self._seen.get(file, 0))
+                new = stream.read()
+            whole = new[: new.rfind(b"\n") + 1]
+            if whole:
+                self._seen[file] = self._seen.get(file, 0) + len(whole)
+                out = sys.stdout if file.suffix == ".jsonl" else sys.stderr
+                out.buffer.write(whole)
+                out.buffer.flush()
+
+
+def main(arguments: list[str]) -> int:
+    """Runs a part until it is told to end (0) or dies (1)."""
+    signal.signal(signal.SIGTERM, _end)
+    match arguments:
+        case ["health"]:
+            return 0 if (folder() / _READY).exists() else 1
+        case ["network"]:
+            return _idle()
+        case [part, *rest]:
+            return _run(part, rest[0] if rest else "")
+    print(__doc__)
+    return 2
+
+
+def _run(part: str, name: str) -> int:
+    settings = Settings.read(os.environ)
+    folders.claim(folder())
+    host = Host(Cache(ARTEFACTS, offline=True), folder(), bind=EVERYWHERE, published=settings.port, archives=False)
+    follower = _Follower(folder() / "logs")
+    follower.start()
+    try:
+        serve(part, name, host, settings)
+        _say_ready()
+        while all(process.alive() for process in host.processes()):
+            time.sleep(0.2)
+        follower.copy()
+        print(f"{part} {name}: a process has ended", file=sys.stderr)
+    except LabError as error:
+        print(error, file=sys.stderr)
+    finally:
+        host.stop()
+    return 1
+
+
+def _idle() -> int:
+    folders.claim(folder())
+    _say_ready()
+    while True:
+        signal.pause()
+
+
+def _say_ready() -> None:
+    (folder() / _READY).touch()
+    print(json.dumps({"ready": True}), flush=True)
+
+
+def _end(*_: Any) -> NoReturn:
+    raise SystemExit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
