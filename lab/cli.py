@@ -21,6 +21,7 @@ from lab import labs, plan, repro
 from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS
 from lab.errors import LabError, UsageError
+from lab.images.command import images
 from lab.model import Failure, Rows
 from lab.records.record import as_json, read, recorded, valid
 from lab.records.verdict import judge
@@ -237,6 +238,9 @@ def _one(generation: str) -> tuple[Any, ...]:
     if len(found) != 1:
         raise UsageError(f"{generation!r} names {len(found)} generations: {', '.join(g.name for g in found)}")
     return found
+
+
+main.add_command(images)
 
 
 @main.command("list")

