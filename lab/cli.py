@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS
 from lab.errors import LabError, UsageError
 from lab.model import Failure, Rows
+from lab.records import compare as comparing
 from lab.records.record import as_json, read, recorded, valid
 from lab.records.verdict import judge
 from lab.report import line as of_line
@@ -161,6 +163,23 @@ def _show(lines: list[dict[str, Any]], form: str) -> None:
         print(report.markdown(lines, order))
     else:
         OUT.print(report.table(lines, order, OUT.width))
+
+
+@main.command()
+@click.argument("left", type=Path)
+@click.argument("right", type=Path)
+@_formats("table", "json")
+def compare(left: Path, right: Path, form: str) -> None:
+    """Hold two runs' records against each other: did the engines do the same in both places?
+
+    Cells are paired but for runtime, catalog and store. Exit code 1 when one differs or stands in one record alone.
+    """
+    found = comparing.compare(valid(left), valid(right))
+    if form == "json":
+        print(json.dumps(asdict(found), indent=1, ensure_ascii=False))
+    else:
+        OUT.print(state.comparison(found))
+    sys.exit(0 if found.equal else 1)
 
 
 @main.command()
