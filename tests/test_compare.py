@@ -49,7 +49,8 @@ def _row(lines: list[dict[str, Any]]) -> None:
 
 
 def _fact(lines: list[dict[str, Any]]) -> None:
-    first(lines, "look")["look"] = {"planted": True}
+    of = next(line for line in lines if line["cell"]["behaviour"] == "H-v3-delete" and "look" in str(line["steps"]))
+    first([of], "look")["look"]["deletes"] = ["planted"]
 
 
 @pytest.mark.parametrize("plant", [_outcome, _cause, _class, _row, _fact])

@@ -1,7 +1,8 @@
 """Two run records held against each other: the same cells, seen in two places.
 
 A cell is the same but for where it ran (runtime, catalog, store). Compared is what the engine did: the outcome, the
-step that failed and its whole cause chain, the rows of each step that has a truth, and the facts that were looked at.
+step that failed and its whole cause chain, the rows of each step that has a truth, and the facts that are declared
+(others, as how many requests two racing tasks got to make, differ from run to run in one place too).
 In messages, what no two runs share is masked: namespaces, file names, snapshot, request and task numbers, ports.
 """
 
@@ -12,6 +13,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from lab.behaviours import BEHAVIOURS
+from lab.model import Cell
 
 Line = Mapping[str, Any]
 PLACES = ("runtime", "catalog", "store")
@@ -24,6 +28,7 @@ _VOLATILE = re.compile(
     r"|(?<=stage )[0-9.]+|(?<=[Tt]ask )[0-9.]+|(?<=TID )[0-9]+|(?<=RDD )[0-9]+|(?<=#)[0-9]+"
     r"|(?<=127\.0\.0\.1:)[0-9]+|\b[0-9]{5,}\b"
 )
+_SET = re.compile(r"\{([^{}]*)\}")  # Java prints a map in any order
 
 
 @dataclass(frozen=True)
@@ -89,17 +94,29 @@ def _differs(left: Line, right: Line) -> list[str]:
 
 def _seen(line: Line) -> dict[str, Any]:
     found: dict[str, Any] = {"outcome": line["outcome"], "missing": line["missing"]}
+    behaviour = BEHAVIOURS.get(line["cell"]["behaviour"])
+    declared = behaviour.expectation(Cell(**line["cell"])) if behaviour else None
     for step in line["steps"]:
         name = step["name"]
         if "failure" in step:
             found[f"{name} fails"] = [f"{cause['class']}: {masked(cause['message'])}" for cause in step["failure"]]
         elif step.get("truth") is not None:
-            found[f"{name} returns"] = sorted(json.dumps(row, sort_keys=True) for row in step.get("rows", []))
-        elif "look" in step:
-            found[f"{name} shows"] = step["look"]
+            found[f"{name} returns"] = _rows(step)
+        elif "look" in step and declared:
+            found |= {
+                f"{name}.{what}": value for what, value in step["look"].items() if f"{name}.{what}" in declared.facts
+            }
     return found
+
+
+def _rows(step: Mapping[str, Any]) -> object:
+    """All rows; where others may stand among the right ones, only which of those are missing."""
+    rows = sorted(json.dumps(row, sort_keys=True) for row in step.get("rows", []))
+    if not step.get("among"):
+        return rows
+    return {"missing": [row for row in (json.dumps(row, sort_keys=True) for row in step["truth"]) if row not in rows]}
 
 
 def masked(message: str) -> str:
     """A message without what no two runs share."""
-    return _VOLATILE.sub("…", message)
+    return _SET.sub(lambda m: "{" + ", ".join(sorted(m[1].split(", "))) + "}", _VOLATILE.sub("…", message))
