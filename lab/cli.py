@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,14 @@ from lab.engines import GENERATIONS
 from lab.errors import LabError, UsageError
 from lab.images.command import images
 from lab.model import Failure, Rows
+from lab.records import compare as comparing
 from lab.records.record import as_json, read, recorded, valid
 from lab.records.verdict import judge
 from lab.report import line as of_line
 from lab.report import matrix as report
 from lab.report import state, traps
 from lab.report import why as pages
+from lab.runtime.places import Places
 
 # Where nobody's terminal sets the width, lines are as long as they need to be.
 # No markup: what an engine answers is data, brackets included.
@@ -69,6 +72,13 @@ def _selects(command: Command) -> Command:
     return command
 
 
+def _placed(command: Command) -> Command:
+    """Where the lab lives."""
+    for name in reversed(Places.__annotations__):
+        command = click.option(f"--{name}", metavar="NAME", help=plan.OPTIONS[name])(command)
+    return command
+
+
 def _formats(*formats: str) -> Callable[[Command], Command]:
     kind = click.Choice(formats)
     return click.option("--format", "form", type=kind, default=formats[0], show_default=True)
@@ -106,14 +116,16 @@ def _interrupt(number: int, _: object) -> None:
 @_formats(*FORMATS)
 def matrix(form: str, seed: str | None, record: Path | None, **words: str | None) -> None:
     """Run behaviours on engine generations and show what each did."""
-    selection = plan.select(words, seed)
     if record is not None:
+        selection = plan.select(words, seed)
         lines = plan.chosen(valid(record), selection)
         _show(lines, form)
         otherwise = [line for line in lines if _judged_otherwise(line)]
         for line in otherwise:
             ERR.print(f"! {of_line.name(line['cell'])}: this lab judges otherwise what is recorded there")
         sys.exit(1 if otherwise or any(map(of_line.unexpected, lines)) else 0)
+    selection, why = labs.selected(words, seed)
+    ERR.print(f"runtime: {selection.places.runtime}, {why}", style="dim")
     with labs.open_run(selection, ERR) as run:
         run.start()
         observed = run.wait()
@@ -122,8 +134,8 @@ def matrix(form: str, seed: str | None, record: Path | None, **words: str | None
     lines = [as_json(r.observation, r.verdict, c.behaviour.document) for c, r in zip(run.cases, observed, strict=True)]
     lines = [run.recorder.redactor.json(line) for line in lines]
     _show(lines, form)
-    for cell, why in controls.items():
-        for reason in why:
+    for cell, turns in controls.items():
+        for reason in turns:
             ERR.print(f"! the control of {cell} did not turn: {reason}", style="bold red")
     for reason in sorted(broken):
         ERR.print(f"could not run: {reason}", style="bold red")
@@ -152,6 +164,23 @@ def _show(lines: list[dict[str, Any]], form: str) -> None:
         print(report.markdown(lines, order))
     else:
         OUT.print(report.table(lines, order, OUT.width))
+
+
+@main.command()
+@click.argument("left", type=Path)
+@click.argument("right", type=Path)
+@_formats("table", "json")
+def compare(left: Path, right: Path, form: str) -> None:
+    """Hold two runs' records against each other: did the engines do the same in both places?
+
+    Cells are paired but for runtime, catalog and store. Exit code 1 when one differs or stands in one record alone.
+    """
+    found = comparing.compare(valid(left), valid(right))
+    if form == "json":
+        print(json.dumps(asdict(found), indent=1, ensure_ascii=False))
+    else:
+        OUT.print(state.comparison(found))
+    sys.exit(0 if found.equal else 1)
 
 
 @main.command()
@@ -189,10 +218,12 @@ def why(words: str, record: Path, form: str) -> None:
 
 @main.command()
 @click.option("--generations", metavar="GLOBS", help="engines to start now; others start when first asked")
-def up(generations: str | None) -> None:
+@_placed
+def up(generations: str | None, **places: str | None) -> None:
     """Start a lab that stays: store, catalog, ORDERS_V2 and ORDERS_V3 in ANALYTICS. Ends at `down`, or when idle."""
-    wanted = plan.select({"generations": generations}).generations if generations else ()
-    OUT.print(state.shown(labs.up(wanted, ERR)))
+    selection, why = labs.selected({"generations": generations, **places})
+    ERR.print(f"runtime: {selection.places.runtime}, {why}", style="dim")
+    OUT.print(state.shown(labs.up(selection.generations if generations else (), selection.places, ERR)))
 
 
 @main.command()
@@ -215,14 +246,16 @@ def down() -> None:
 @main.command()
 @click.argument("generation")
 @click.argument("statement")
+@_placed
 @_formats("table", "json")
-def sql(generation: str, statement: str, form: str) -> None:
+def sql(generation: str, statement: str, form: str, **places: str | None) -> None:
     """Say one STATEMENT to one GENERATION: rows, or the whole cause chain. Joins the lab that is up, else starts one.
 
     PyIceberg has no SQL; it takes a call, e.g. 'scan(namespace="ANALYTICS", table="ORDERS_V2")'.
     """
     (chosen,) = _one(generation)
-    answer = labs.ask(chosen, statement, ERR)
+    selection, _ = labs.selected({"generations": chosen.name, **places})
+    answer = labs.ask(chosen, statement, selection.places, ERR)
     if form == "json":
         print(json.dumps(state.answer_json(answer), indent=1, ensure_ascii=False))
     elif isinstance(answer, Rows):

@@ -82,4 +82,5 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def _selection(config: pytest.Config) -> plan.Selection:
-    return plan.select({name: config.getoption(name) for name in plan.OPTIONS}, config.getoption("seed"))
+    words = {name: config.getoption(name) for name in plan.OPTIONS}
+    return labs.selected(words, config.getoption("seed"))[0]

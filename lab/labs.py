@@ -7,7 +7,7 @@ import os
 import platform
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -19,10 +19,11 @@ from rich.console import Console
 from rich.text import Text
 
 from lab.catalogs import reference
+from lab.containers.here import lacking
 from lab.engines import GENERATIONS
 from lab.errors import LabError
 from lab.model import Answer, Generation
-from lab.plan import DEFAULT_SEED, Case, Selection, cases
+from lab.plan import DEFAULT_SEED, Case, Selection, cases, select
 from lab.provision import Cache, NotProvided, shown_on
 from lab.provision.settings import Settings
 from lab.records.record import Recorded, Recorder, as_json
@@ -31,7 +32,7 @@ from lab.registering import LIBRARY, WRITER
 from lab.report.line import failure, name
 from lab.run import Engines, Lab, Run, Tables
 from lab.runtime import supervisor
-from lab.runtime.embedded import Embedded
+from lab.runtime.places import Places
 from lab.stores import seaweedfs
 
 SERVICES = (seaweedfs.ARTEFACT, f"java:{reference.JAVA}", reference.ARTEFACT)
@@ -42,6 +43,23 @@ TESTED = (("Linux", "x86_64"),)
 def state() -> Path:
     """Where runs and the state of a lab that is up lie: $ICEBERG_LAB_STATE, else the platform's per-user folder."""
     return Path(os.environ.get("ICEBERG_LAB_STATE") or platformdirs.user_state_path("iceberg-lab")).absolute()
+
+
+def selected(words: Mapping[str, str | None], seed: str | None = None) -> tuple[Selection, str]:
+    """What these options select, and why it runs where it runs. Raises UsageError.
+
+    Unless a runtime is named, it is that of the lab that is up; else containers, if a Docker engine answers and has
+    all images that are needed; else local processes.
+    """
+    if words.get("runtime"):
+        return select(words, seed), "as asked"
+    if up := supervisor.running(state()):
+        named = {name: word for name, word in words.items() if word}
+        return select({**words, **Places.of(up).as_json(), **named}, seed), "as the lab that is up"
+    found = select({**words, "runtime": "containers"}, seed)
+    if why := lacking(found.places.catalog, found.places.store, found.generations):
+        return select({**words, "runtime": "embedded"}, seed), why
+    return found, "a Docker engine answers and the images are here"
 
 
 @contextmanager
@@ -56,7 +74,7 @@ def open_run(selection: Selection, console: Console, chosen: Sequence[Case] | No
     needed = {g.name: g for case in todo for g in (case.writer, case.reader, selection.seed)}
     if any(case.behaviour.table.files for case in todo):
         needed |= {LIBRARY.name: LIBRARY, WRITER.name: WRITER}
-    with opened(list(needed.values()), console) as lab:
+    with opened(list(needed.values()), selection.places, console) as lab:
         run_id = lab.host.folder.name
         recorder = Recorder(lab.host.folder / "record.jsonl", run_id, Redactor())
         teller = _Teller(console, len(todo))
@@ -69,22 +87,28 @@ def open_run(selection: Selection, console: Console, chosen: Sequence[Case] | No
 
 
 @contextmanager
-def opened(needed: Sequence[Generation], console: Console) -> Iterator[Lab]:
-    """The lab that is up, joined, or one of this process's own that ends with it."""
+def opened(needed: Sequence[Generation], places: Places, console: Console) -> Iterator[Lab]:
+    """The lab that is up, joined, or one of this process's own that ends with it. Raises LabError."""
     folder = state() / "runs" / f"{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     cache = Cache(progress=shown_on(console))
-    joined = supervisor.join(state(), cache, folder)
+    joined = supervisor.join(state(), cache, folder, places)
     where = "joined the lab that is up" if joined else "a lab of this run's own"
-    console.print(Text(f"{where}; record and logs in {folder}", "dim"), soft_wrap=True)
-    fetch(cache, needed, console)
-    with joined or Embedded(cache, folder) as lab:
+    console.print(Text(f"{where}, {places}; record and logs in {folder}", "dim"), soft_wrap=True)
+    fetch(cache, needed, places, console)
+    with joined or places.make(cache, folder) as lab:
         yield lab
 
 
-def fetch(cache: Cache, needed: Sequence[Generation], console: Console) -> None:
-    """Queues what is missing, services and the quickest engines first, and says how much that is."""
+def fetch(cache: Cache, needed: Sequence[Generation], places: Places, console: Console) -> None:
+    """Queues what is missing, services and the quickest engines first, and says how much that is.
+
+    What runs in containers is in their images; of those engines only clients are fetched, when first used.
+    """
     quick_first = sorted(needed, key=lambda g: g.java is not None)
-    artefacts = [*SERVICES, *(artefact for g in quick_first for artefact in _artefacts(g))]
+    if places.runtime == "containers":
+        artefacts = [artefact for g in quick_first if g.java is None for artefact in g.artefacts]
+    else:
+        artefacts = [*SERVICES, *(artefact for g in quick_first for artefact in _artefacts(g))]
     missing = cache.missing(artefacts)
     if missing:
         size = sum(f.size for f in missing) / 1e6
@@ -92,10 +116,10 @@ def fetch(cache: Cache, needed: Sequence[Generation], console: Console) -> None:
         cache.prefetch(artefacts)
 
 
-def ask(generation: Generation, statement: str, console: Console) -> Answer:
+def ask(generation: Generation, statement: str, places: Places, console: Console) -> Answer:
     """One statement on one generation, in a lab that holds ORDERS_V2 and ORDERS_V3 in ANALYTICS."""
     seed = GENERATIONS[DEFAULT_SEED]
-    with opened([generation, seed], console) as lab:
+    with opened([generation, seed], places, console) as lab:
         engines = Engines(lab)
         tables = Tables(lab, engines, seed)
         try:
@@ -109,15 +133,15 @@ def ask(generation: Generation, statement: str, console: Console) -> Answer:
             engines.close()
 
 
-def up(wanted: Sequence[Generation], console: Console) -> dict[str, Any]:
+def up(wanted: Sequence[Generation], places: Places, console: Console) -> dict[str, Any]:
     """Starts a lab that stays, seeds its tables, starts these engines; returns its status.
 
     One that is up already is joined: what it lacks is started.
     """
     seed = GENERATIONS[DEFAULT_SEED]
-    fetch(Cache(progress=shown_on(console)), [*wanted, seed], console)
-    supervisor.start(state())
-    with opened([*wanted, seed], console) as lab:
+    fetch(Cache(progress=shown_on(console)), [*wanted, seed], places, console)
+    supervisor.start(state(), places=places)
+    with opened([*wanted, seed], places, console) as lab:
         engines = Engines(lab)
         tables = Tables(lab, engines, seed)
         try:

@@ -13,17 +13,22 @@ from lab.catalogs import profile
 from lab.engines import GENERATIONS
 from lab.errors import UsageError
 from lab.model import SAME, Behaviour, Cell, Generation, Step, Variant
+from lab.runtime.places import EMBEDDED, Places
 
 # One grammar everywhere: the command's and pytest's options, each a list of comma-separated globs.
 OPTIONS = {
     "generations": "engine generations, e.g. 'spark-3.5*,duckdb*'",
     "behaviours": "behaviours by id, e.g. 'H-v3-*'",
     "tags": "behaviours by tag, e.g. 'v3,write'",
-    "runtime": "where services run: embedded",
-    "catalog": "the catalog: reference",
-    "store": "the object store: seaweedfs",
+    "runtime": "where services run: embedded or containers  [default: containers if their images are here]",
+    "catalog": "the catalog: reference or polaris  [default: reference; in containers polaris]",
+    "store": "the object store: seaweedfs or minio  [default: seaweedfs; in containers minio]",
 }
-RUNTIMES, CATALOGS, STORES = ("embedded",), ("reference",), ("seaweedfs",)
+# By runtime, the catalogs and stores that it has, the one it takes unless another is named first.
+PLACES: dict[str, dict[str, tuple[str, ...]]] = {
+    "embedded": {"catalog": ("reference",), "store": ("seaweedfs",)},
+    "containers": {"catalog": ("polaris", "reference"), "store": ("minio", "seaweedfs")},
+}
 DEFAULT_SEED = "duckdb-1.5.5"  # starts at once and writes both versions
 
 
@@ -33,9 +38,7 @@ class Selection:
 
     generations: tuple[Generation, ...]
     behaviours: tuple[Behaviour, ...]
-    runtime: str = RUNTIMES[0]
-    catalog: str = CATALOGS[0]
-    store: str = STORES[0]
+    places: Places = EMBEDDED
     seed: Generation = GENERATIONS[DEFAULT_SEED]
 
 
@@ -69,12 +72,13 @@ def select(words: Mapping[str, str | None], seed: str | None = None) -> Selectio
             raise UsageError(f"no behaviour of {words['behaviours']!r} has a tag of {words['tags']!r}")
     if seed is not None and seed not in GENERATIONS:
         raise UsageError(_unknown("generations", seed, list(GENERATIONS)))
-    places = {what: _named(what, words.get(what), names)[0] for what, names in _PLACES.items()}
     generations = tuple(GENERATIONS[n] for n in _named("generations", words.get("generations"), GENERATIONS))
-    return Selection(generations, tuple(behaviours), seed=GENERATIONS[seed or DEFAULT_SEED], **places)
+    return Selection(generations, tuple(behaviours), places=_places(words), seed=GENERATIONS[seed or DEFAULT_SEED])
 
 
-_PLACES = {"runtime": RUNTIMES, "catalog": CATALOGS, "store": STORES}
+def _places(words: Mapping[str, str | None]) -> Places:
+    runtime = _named("runtime", words.get("runtime"), PLACES)[0]
+    return Places(runtime, **{what: _named(what, words.get(what), has)[0] for what, has in PLACES[runtime].items()})
 
 
 def cases(selection: Selection) -> list[Case]:
@@ -89,9 +93,9 @@ def cases(selection: Selection) -> list[Case]:
                     writer.name,
                     reader.name,
                     profile(variant.properties),
-                    selection.catalog,
-                    selection.store,
-                    selection.runtime,
+                    selection.places.catalog,
+                    selection.places.store,
+                    selection.places.runtime,
                     behaviour.table.format_version,
                 )
                 found.append(Case(cell, behaviour, variant, writer, reader))

@@ -42,7 +42,7 @@ def command(tmp_path: Path):  # type: ignore[no-untyped-def]
     [
         (("matrix", "--generations", "trino-477"), "near: trino-4"),
         (("matrix", "--behaviours", "H-v3-reed"), "near: H-v3-read"),
-        (("matrix", "--runtime", "container"), "embedded"),
+        (("matrix", "--runtime", "container"), "near: containers"),
         (("matrix", "--seed", "duckdb"), "near: duckdb-1.5.5"),
         (("matrix", "--format", "xml"), "--format"),
         (("sql", "spark*", "SELECT 1"), "names 5 generations"),

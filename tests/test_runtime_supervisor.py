@@ -17,6 +17,7 @@ from lab.errors import LabError
 from lab.provision import NotProvided
 from lab.runtime import folder as folders
 from lab.runtime import supervisor
+from lab.runtime.places import Places
 from lab.runtime.supervisor import Joined
 
 TESTS = str(Path(__file__).parent)
@@ -35,7 +36,7 @@ def _up(states: Path, idle: float = 60.0) -> bool:
 
 
 def _join(states: Path, name: str = "run") -> Joined:
-    joined = supervisor.join(states, cast(Any, None), states / "runs" / name)
+    joined = supervisor.join(states, cast(Any, None), states / "runs" / name, Places())
     assert joined is not None
     return joined
 
@@ -58,7 +59,7 @@ def _lives(pid: int) -> bool:
 
 def test_up_status_join_down(states: Path) -> None:
     assert supervisor.status(states) is None
-    assert supervisor.join(states, cast(Any, None), states / "runs" / "x") is None
+    assert supervisor.join(states, cast(Any, None), states / "runs" / "x", Places()) is None
     assert not supervisor.down(states)
 
     assert _up(states)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import sys
 import threading
@@ -40,10 +41,15 @@ def launch(host: Host) -> tuple[Process, str]:
     process, (port,) = host.process(
         NAME,
         [sys.executable, "-P", "-m", "lab.catalogs.gateway", host.bind, str(host.published)],
-        env={"PYTHONPATH": str(Path(lab.__file__).parents[1])},
+        env={"PYTHONPATH": _packages()},
         first_lines=1,
     )
     return process, f"http://{LOOPBACK}:{port}"
+
+
+def _packages() -> str:
+    """The lab's own folder, and where this process itself was told to look for packages."""
+    return os.pathsep.join(filter(None, (str(Path(lab.__file__).parents[1]), os.environ.get("PYTHONPATH"))))
 
 
 def serve(host: Host, process: Process, store: StoreEndpoint, upstream: str) -> None:

@@ -9,8 +9,19 @@ One container owns the network and publishes its ports under the same numbers on
 the same inside and outside: an object store's address stands in vended credentials, and must be right for all.
 """
 
-from lab.containers.engines import Library, Spark, Trino
-from lab.containers.part import Network, Part, engine_answers, image
-from lab.containers.services import Catalog, SeaweedFs
+from collections.abc import Iterable
 
-__all__ = ["Catalog", "Library", "Network", "Part", "SeaweedFs", "Spark", "Trino", "engine_answers", "image"]
+from lab.containers.engines import KINDS, Library, Spark, Trino, image_of
+from lab.containers.part import Network, Part, engine_answers, image
+from lab.containers.services import CATALOGS, STORES, Catalog, SeaweedFs
+from lab.model import Generation
+
+__all__ = [
+    "Catalog", "Library", "Network", "Part", "SeaweedFs", "Spark", "Trino", "engine_answers", "image", "images_of"
+]  # fmt: skip
+
+
+def images_of(catalog: str, store: str, generations: Iterable[Generation]) -> list[str]:
+    """The images that a lab with this catalog and store needs for these generations."""
+    engines = [image_of(generation) for generation in generations if generation.kind in KINDS]
+    return [STORES[store].IMAGE, CATALOGS[catalog].IMAGE, *dict.fromkeys(engines)]

@@ -13,9 +13,11 @@ from lab.stores import StoreEndpoint, seaweedfs
 class SeaweedFs(Part):
     """SeaweedFS, an S3 store with STS. `endpoint` has its address and its administrator's keys."""
 
+    IMAGE = image("seaweedfs", seaweedfs.ARTEFACT.partition("==")[2])
+
     def __init__(self, network: Network, endpoint: StoreEndpoint | None = None) -> None:
         """endpoint: where it is to answer, on a port of the network's, and its keys; chosen if none is given."""
-        super().__init__(network, image("seaweedfs", seaweedfs.ARTEFACT.partition("==")[2]), ["store"])
+        super().__init__(network, self.IMAGE, ["store"])
         self.endpoint = endpoint or StoreEndpoint(
             f"http://{LOOPBACK}:{network.port()}",
             seaweedfs.REGION,
@@ -29,8 +31,10 @@ class SeaweedFs(Part):
 class Catalog(Part):
     """Iceberg's reference REST catalog behind the lab's gateway, which vends credentials. `endpoint` is public."""
 
+    IMAGE = image("catalog", reference.VERSION)
+
     def __init__(self, network: Network, store: SeaweedFs | StoreEndpoint, port: int | None = None) -> None:
-        super().__init__(network, image("catalog", reference.VERSION), ["catalog"])
+        super().__init__(network, self.IMAGE, ["catalog"])
         where = store if isinstance(store, StoreEndpoint) else store.endpoint
         number = port or network.port()
         self.endpoint = CatalogEndpoint(
@@ -45,3 +49,7 @@ def _of_the_store(store: StoreEndpoint) -> dict[str, str]:
         "LAB_STORE_ACCESS_KEY": store.access_key,
         "LAB_STORE_SECRET_KEY": store.secret_key,
     }
+
+
+STORES = {"seaweedfs": SeaweedFs}
+CATALOGS = {"reference": Catalog}

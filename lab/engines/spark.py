@@ -143,7 +143,7 @@ class Engine:
         self._generation = generation
         self._remote = spark_connect.Client(host, generation, catalog, endpoint)
         self._gateway = connect(JavaEndpoint(endpoint["port"], endpoint["token"]))
-        self._connect = endpoint.get("connect", {"bind": "127.0.0.1", "port": 0})
+        self._connect = endpoint.get("connect", {})  # else on loopback, where no matter
         self._lock = threading.Lock()
         try:
             default = self._gateway.jvm.org.apache.spark.sql.SparkSession.builder().getOrCreate()

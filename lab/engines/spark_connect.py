@@ -59,7 +59,7 @@ class Client(WorkerEngine):
         return WorkerSession(self._living(), next(self._numbers), self.worded, {"remote": remote}, set_)
 
 
-def serve(gateway: Any, context: Any, generation: Generation, bind: str, port: int) -> str:
+def serve(gateway: Any, context: Any, generation: Generation, bind: str = "127.0.0.1", port: int = 0) -> str:
     """The address, token included, of the Connect server in this JVM, which is started if it isn't there.
 
     bind, port: where it is to listen; 0 for a port of its own choice.

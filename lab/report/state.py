@@ -10,6 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lab.model import Answer, Behaviour, Failure, Generation, Rows
+from lab.records.compare import PLACES, Comparison
+from lab.report.line import failure, name
 from lab.values import encode
 
 
@@ -78,3 +80,22 @@ def shown(status: Mapping[str, Any]) -> RenderableType:
     for process in status["processes"]:
         table.add_row(process["name"], str(process["pid"]), f"{process['rss'] / 1e6:.0f} MB")
     return Group(head, table)
+
+
+def comparison(found: Comparison) -> RenderableType:
+    """What two records have in common, and each cell that differs with what was seen in both."""
+    count = f"{found.pairs} cells compared, {found.v3} of them v3, {found.narrowed} under narrowed credentials: "
+    if found.equal:
+        return Text.assemble(count, ("all the same", "bold green"))
+    parts: list[RenderableType] = []
+    for difference in found.differences:
+        parts.append(Text(f"! {name(difference.left['cell'])}", "bold red"))
+        for side, line in (("left", difference.left), ("right", difference.right)):
+            places = ", ".join(line["cell"][place] for place in PLACES)
+            parts.append(Text(f"  {side} ({places}): {line['outcome']}  {failure(line)}"))
+        parts += [Text(f"  {what}", "dim") for what in difference.what]
+    for side, lines in (("left", found.left_only), ("right", found.right_only)):
+        parts += [Text(f"! only {side}: {name(line['cell'])}", "bold red") for line in lines]
+    lonely = len(found.left_only) + len(found.right_only)
+    parts.append(Text.assemble(count, (f"{len(found.differences)} differ, {lonely} stand in one alone", "bold red")))
+    return Group(*parts)

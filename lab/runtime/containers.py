@@ -27,7 +27,7 @@ from lab.engines import GENERATIONS, adapter
 from lab.errors import LabError
 from lab.model import Generation
 from lab.runtime import reaper
-from lab.runtime.process import Process, StartFailed
+from lab.runtime.process import Process
 from lab.runtime.stack import MEMORY_BUDGET, Stack
 from lab.stores import StoreEndpoint, access, seaweedfs
 
@@ -180,10 +180,11 @@ class Containers(Stack):
         return self._network
 
     def _run(self, name: str, part: Part | Network, record: Path | None = None) -> Container:
-        """Starts a container of this run and returns when it serves. Raises StartFailed, LabError."""
+        """Starts a container of this run and returns when it serves. Raises LabError."""
         if self._closed:
             raise LabError("the lab has stopped")
-        part.with_label(reaper.RUN, self.host.folder.name)
+        run = self.host.folder.name
+        part.with_label(reaper.RUN, run).with_name(f"iceberg-lab-{run}-{name.replace('+', '-')}")
         log = self.host.log(name)
         try:
             part.start()
@@ -191,7 +192,7 @@ class Containers(Stack):
             with suppress(Exception):
                 log.write_bytes(part.get_wrapped_container().logs(stdout=False, stderr=True))
                 part.stop()
-            raise StartFailed(name, str(error), log) if log.exists() else error from None
+            raise LabError(f"{name} did not start: {error}") from None
         container = Container(part, name, log, record)
         with self._lock:
             if not self._closed:

@@ -1,6 +1,6 @@
 """The lab that stays: what `up` starts, what runs join, and what ends it.
 
-The supervisor is a detached process that owns an `Embedded`. It answers over a loopback connection with a
+The supervisor is a detached process that owns a `Stack`. It answers over a loopback connection with a
 random key; both stand in a state file that only its user can read. It ends at `down`, or when nobody used it
 for a while. A run that joins it asks it for engines and never stops it.
 """
@@ -33,9 +33,10 @@ from lab.errors import LabError
 from lab.model import Generation
 from lab.provision import Cache, NotProvided
 from lab.runtime import folder as folders
-from lab.runtime.embedded import MEMORY_BUDGET, Embedded
 from lab.runtime.host import LOOPBACK, Host
+from lab.runtime.places import EMBEDDED, Places
 from lab.runtime.process import tail
+from lab.runtime.stack import MEMORY_BUDGET, Stack
 from lab.stores import StoreEndpoint
 
 IDLE_SECONDS = 2 * 3600.0
@@ -79,12 +80,13 @@ def start(
     *,
     idle: float = IDLE_SECONDS,
     memory: int = MEMORY_BUDGET,
+    places: Places = EMBEDDED,
     command: tuple[str, ...] = ("-m", "lab.runtime.supervisor"),
 ) -> bool:
     """Starts a supervisor, with a folder of its own beside the runs'. False when one is up already.
 
-    idle: seconds without use after which it ends; memory: bytes, see `Embedded`. Services and engines start
-    when first asked for. Raises LabError when it does not come up.
+    idle: seconds without use after which it ends; memory: bytes, see `Stack`; places: where its parts live.
+    Services and engines start when first asked for. Raises LabError when it does not come up.
     """
     folder = states / "runs" / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-up-{secrets.token_hex(2)}"
     states.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -93,7 +95,7 @@ def start(
             return False
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         log = folder / "supervisor.log"
-        settings = {"states": str(states), "folder": str(folder), "idle": idle, "memory": memory}
+        settings = {"states": str(states), "folder": str(folder), "idle": idle, "memory": memory, **places.as_json()}
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, "-P", *command, json.dumps(settings)],
@@ -115,7 +117,7 @@ def start(
 
 
 def status(states: Path) -> dict[str, Any] | None:
-    """What `Embedded.status` says of the lab that is up, with its own pid, uptime and seconds idle; else None."""
+    """What `Stack.status` says of the lab that is up, with its own pid, uptime and seconds idle; else None."""
     state = running(states)
     if state is None:
         return None
@@ -152,14 +154,24 @@ def _ended(state: State) -> bool:
     return True
 
 
-def join(states: Path, cache: Cache, folder: Path) -> Joined | None:
-    """The lab that is up, for a run whose own folder is `folder`; None when there is none. Raises LabError."""
+def join(states: Path, cache: Cache, folder: Path, places: Places) -> Joined | None:
+    """The lab that is up, for a run whose own folder is `folder`; None when there is none.
+
+    Raises LabError when its parts live elsewhere than in `places`.
+    """
     state = running(states)
-    return None if state is None else Joined(cache, folder, state)
+    if state is None:
+        return None
+    if Places.of(state) != places:
+        raise LabError(
+            f"a lab is up of {Places.of(state)}, and this asks for {places}; end it with iceberg-lab down, or ask "
+            "for the same"
+        )
+    return Joined(cache, folder, state)
 
 
 class Joined:
-    """The lab that is up, with the interface of `Embedded`. What this run starts itself lives in its own folder."""
+    """The lab that is up, with the interface of `Stack`. What this run starts itself lives in its own folder."""
 
     def __init__(self, cache: Cache, folder: Path, state: State) -> None:
         folders.sweep(folder.parent)
@@ -180,7 +192,7 @@ class Joined:
 
     @contextmanager
     def using(self, generation: Generation) -> Iterator[dict[str, Any]]:
-        """See `Embedded.using`; the lease ends with this process too."""
+        """See `Stack.using`; the lease ends with this process too."""
         with _connected(self._state) as ask:
             yield cast(dict[str, Any], ask("using", generation))
 
@@ -231,10 +243,10 @@ def _connected(state: State) -> Iterator[Callable[..., object]]:
 
 # ---------------------------------------------------------------- the process
 class Supervisor:
-    """Serves an `Embedded` to runs until it is told to end or nobody uses it."""
+    """Serves a `Stack` to runs until it is told to end or nobody uses it."""
 
-    def __init__(self, embedded: Embedded, states: Path, idle: float) -> None:
-        self._embedded = embedded
+    def __init__(self, stack: Stack, states: Path, idle: float, places: Places = EMBEDDED) -> None:
+        self._stack = stack
         self._states = states
         self._idle = idle
         self._lock = threading.Lock()
@@ -247,7 +259,8 @@ class Supervisor:
             **folders.identity(os.getpid()),
             "port": cast(tuple[str, int], self._listener.address)[1],
             "key": self._key.hex(),
-            "folder": str(embedded.host.folder),
+            "folder": str(stack.host.folder),
+            **places.as_json(),
         }
         folders.write_private(states / _STATE, json.dumps(state))
 
@@ -265,7 +278,7 @@ class Supervisor:
         finally:
             if folders.read(self._states / _STATE).get("pid") == os.getpid():
                 (self._states / _STATE).unlink(missing_ok=True)  # from here on nobody finds it
-            self._embedded.stop()
+            self._stack.stop()
 
     def idle(self) -> float:
         """Seconds since the last use, a request to the gateway from outside of any run included."""
@@ -274,7 +287,7 @@ class Supervisor:
                 return 0.0
             used = self._used
         with suppress(OSError):
-            used = max(used, (self._embedded.host.folder / "logs" / ACCESS_RECORD).stat().st_mtime)
+            used = max(used, (self._stack.host.folder / "logs" / ACCESS_RECORD).stat().st_mtime)
         return max(0.0, time.time() - used)
 
     def _accept(self) -> None:
@@ -317,13 +330,13 @@ class Supervisor:
                 case "hold" | "end":
                     return True, None
                 case "store":
-                    return True, self._embedded.store()
+                    return True, self._stack.store()
                 case "catalog":
-                    return True, self._embedded.catalog()
+                    return True, self._stack.catalog()
                 case "engine":
-                    return True, self._embedded.engine(*arguments)
+                    return True, self._stack.engine(*arguments)
                 case "using":
-                    lease = self._embedded.using(*arguments)
+                    lease = self._stack.using(*arguments)
                     endpoint = lease.__enter__()
                     leases.append(lease)
                     return True, endpoint
@@ -333,7 +346,7 @@ class Supervisor:
                         "uptime": round(time.time() - self._started, 1),
                         "idle": round(self.idle(), 1),
                     }
-                    return True, {**self._embedded.status(), **own}
+                    return True, {**self._stack.status(), **own}
         except LabError as error:
             return False, (next(name for name, kind in _ERRORS.items() if isinstance(error, kind)), str(error))
         except Exception as error:
@@ -342,18 +355,19 @@ class Supervisor:
         return False, ("LabError", f"the lab that is up does not know {verb!r}; end it with: iceberg-lab down")
 
 
-def serve(make: Callable[[Path, int], Embedded], settings: dict[str, Any]) -> None:
+def serve(make: Callable[[Path, int], Stack], settings: dict[str, Any]) -> None:
     """Runs a supervisor in this process. `make(folder, memory)` gives it its lab."""
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
-    embedded = make(Path(settings["folder"]), int(settings["memory"]))
-    supervisor = Supervisor(embedded, Path(settings["states"]), float(settings["idle"]))
+    stack = make(Path(settings["folder"]), int(settings["memory"]))
+    supervisor = Supervisor(stack, Path(settings["states"]), float(settings["idle"]), Places.of(settings))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: supervisor.end())
     supervisor.run()
 
 
 def main() -> None:
-    serve(lambda folder, memory: Embedded(Cache(), folder, memory=memory), json.loads(sys.argv[1]))
+    settings = json.loads(sys.argv[1])
+    serve(lambda folder, memory: Places.of(settings).make(Cache(), folder, memory=memory), settings)
 
 
 if __name__ == "__main__":
