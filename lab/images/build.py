@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from lab.provision import Cache
 
 OWN_BASE, PUBLIC_BASE = "iceberg-lab/base:bookworm", "python:3.11-slim-bookworm"
 INPUTS, BASE, VERSIONS = "iceberg-lab.inputs", "iceberg-lab.base", "iceberg-lab.versions"
+GIVEN = {"jdk": "JDK"}  # folder of the context → argument of a Dockerfile: the image that else provides it
 _STAGE = "iceberg-lab.stage"  # label of what a build leaves behind of its first stages
 _BUILD_SECONDS = 1800.0  # of silence
 
@@ -89,6 +90,9 @@ def build(wanted: list[Image], cache: Cache, base: str | None, tell: Callable[[s
             size = client.images.get(image.name).attrs["Size"]
             tell(f"built {image.name}, {size / 1e6:,.0f} MB, in {time.monotonic() - started:.0f} s")
             client.images.prune({"label": _STAGE, "dangling": True})
+            if state.id:
+                with suppress(APIError):  # a container has it, or nothing in it has changed
+                    client.images.remove(state.id)
 
 
 def _base(client: Any, name: str | None, tell: Callable[[str], None]) -> Base:
@@ -125,11 +129,14 @@ def _asked(client: Any, base: Base) -> Base:
 
 def _build(client: Any, image: Image, cache: Cache, base: Base, tell: Callable[[str], None]) -> None:
     content = context.content(image, cache, base)
+    arguments = {"BASE": base.name, "PART": " ".join(image.part)}
+    # A stage whose image is there to give what the context gives needs no image of its own.
+    arguments |= {argument: base.name for folder, argument in GIVEN.items() if folder in dict(content)}
     lines = client.api.build(
         fileobj=context.stream(content),
         custom_context=True,
         tag=image.name,
-        buildargs={"BASE": base.name, "PART": " ".join(image.part)},
+        buildargs=arguments,
         labels=_labels(image, cache, base),
         rm=True,
         forcerm=True,
