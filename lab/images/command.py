@@ -1,4 +1,4 @@
-"""`iceberg-lab images`: builds the lab's container images, and tells which are there."""
+"""`iceberg-lab images` and `iceberg-lab compose`: the lab's container images, and the lab for use by hand."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.images import build as builder
+from lab.images import compose as composing
 from lab.images import declared
 from lab.provision import Cache, shown_on
 
@@ -66,3 +67,28 @@ def list_(form: str) -> None:
         versions = " ".join(f"{name} {version}" for name, version in row["versions"].items())  # type: ignore[union-attr]
         table.add_row(str(row["image"]), size, str(row["created"] or "")[:16], str(row["state"]), versions)
     _OUT.print(table)
+
+
+@click.group()
+def compose() -> None:
+    """The lab for use by hand: docker compose -f compose/compose.yaml up --wait."""
+
+
+@compose.command()
+def write() -> None:
+    """Write compose/compose.yaml anew from the declarations."""
+    print(composing.write())
+
+
+@compose.command()
+@click.option("--store", type=click.Choice(("seaweedfs", "minio")), default="seaweedfs", show_default=True)
+@click.option("--anew", is_flag=True, help="make up new secrets; containers that have the old ones must start again")
+def env(store: str, anew: bool) -> None:
+    """Write compose/.env: random secrets, for your eyes only, and the ports that snippets name."""
+    print(composing.environment(store, anew=anew))
+
+
+@compose.command()
+def snippets() -> None:
+    """Print how spark-sql, pyspark, Trino, DuckDB and PyIceberg connect: variables, no values."""
+    print(composing.snippets())
