@@ -188,10 +188,11 @@ def why(words: str, record: Path, form: str) -> None:
 
 @main.command()
 @click.option("--generations", metavar="GLOBS", help="engines to start now; others start when first asked")
-def up(generations: str | None) -> None:
+@click.option("--store", metavar="NAME", help=plan.OPTIONS["store"])
+def up(generations: str | None, store: str | None) -> None:
     """Start a lab that stays: store, catalog, ORDERS_V2 and ORDERS_V3 in ANALYTICS. Ends at `down`, or when idle."""
-    wanted = plan.select({"generations": generations}).generations if generations else ()
-    OUT.print(state.shown(labs.up(wanted, ERR)))
+    selection = plan.select({"generations": generations, "store": store})
+    OUT.print(state.shown(labs.up(selection.generations if generations else (), ERR, selection.store)))
 
 
 @main.command()

@@ -32,9 +32,9 @@ from lab.report.line import failure, name
 from lab.run import Engines, Lab, Run, Tables
 from lab.runtime import supervisor
 from lab.runtime.embedded import Embedded
-from lab.stores import seaweedfs
+from lab.stores import STORES, named
 
-SERVICES = (seaweedfs.ARTEFACT, f"java:{reference.JAVA}", reference.ARTEFACT)
+SERVICES = (f"java:{reference.JAVA}", reference.ARTEFACT)
 # On these the whole suite was run. Elsewhere artefacts are locked too, but nobody has looked.
 TESTED = (("Linux", "x86_64"),)
 
@@ -56,7 +56,7 @@ def open_run(selection: Selection, console: Console, chosen: Sequence[Case] | No
     needed = {g.name: g for case in todo for g in (case.writer, case.reader, selection.seed)}
     if any(case.behaviour.table.files for case in todo):
         needed |= {LIBRARY.name: LIBRARY, WRITER.name: WRITER}
-    with opened(list(needed.values()), console) as lab:
+    with opened(list(needed.values()), console, selection.store) as lab:
         run_id = lab.host.folder.name
         recorder = Recorder(lab.host.folder / "record.jsonl", run_id, Redactor())
         teller = _Teller(console, len(todo))
@@ -69,22 +69,29 @@ def open_run(selection: Selection, console: Console, chosen: Sequence[Case] | No
 
 
 @contextmanager
-def opened(needed: Sequence[Generation], console: Console) -> Iterator[Lab]:
-    """The lab that is up, joined, or one of this process's own that ends with it."""
+def opened(needed: Sequence[Generation], console: Console, store: str | None = None) -> Iterator[Lab]:
+    """The lab that is up, joined, or one of this process's own that ends with it.
+
+    store: the one to have; None takes what is up, else the default. Raises LabError when what is up has another.
+    """
     folder = state() / "runs" / f"{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     cache = Cache(progress=shown_on(console))
     joined = supervisor.join(state(), cache, folder)
+    if joined and store not in (None, joined.store_name):
+        joined.stop()
+        raise LabError(f"the lab that is up has the store {joined.store_name}; end it first with: iceberg-lab down")
     where = "joined the lab that is up" if joined else "a lab of this run's own"
     console.print(Text(f"{where}; record and logs in {folder}", "dim"), soft_wrap=True)
-    fetch(cache, needed, console)
-    with joined or Embedded(cache, folder) as lab:
+    store = store or (joined.store_name if joined else STORES[0])
+    fetch(cache, needed, console, store)
+    with joined or Embedded(cache, folder, store=store) as lab:
         yield lab
 
 
-def fetch(cache: Cache, needed: Sequence[Generation], console: Console) -> None:
+def fetch(cache: Cache, needed: Sequence[Generation], console: Console, store: str) -> None:
     """Queues what is missing, services and the quickest engines first, and says how much that is."""
     quick_first = sorted(needed, key=lambda g: g.java is not None)
-    artefacts = [*SERVICES, *(artefact for g in quick_first for artefact in _artefacts(g))]
+    artefacts = [*named(store).ARTEFACTS, *SERVICES, *(artefact for g in quick_first for artefact in _artefacts(g))]
     missing = cache.missing(artefacts)
     if missing:
         size = sum(f.size for f in missing) / 1e6
@@ -109,15 +116,15 @@ def ask(generation: Generation, statement: str, console: Console) -> Answer:
             engines.close()
 
 
-def up(wanted: Sequence[Generation], console: Console) -> dict[str, Any]:
+def up(wanted: Sequence[Generation], console: Console, store: str) -> dict[str, Any]:
     """Starts a lab that stays, seeds its tables, starts these engines; returns its status.
 
     One that is up already is joined: what it lacks is started.
     """
     seed = GENERATIONS[DEFAULT_SEED]
-    fetch(Cache(progress=shown_on(console)), [*wanted, seed], console)
-    supervisor.start(state())
-    with opened([*wanted, seed], console) as lab:
+    fetch(Cache(progress=shown_on(console)), [*wanted, seed], console, store)
+    supervisor.start(state(), store=store)
+    with opened([*wanted, seed], console, store) as lab:
         engines = Engines(lab)
         tables = Tables(lab, engines, seed)
         try:
@@ -209,7 +216,8 @@ def _artefacts(generation: Generation) -> list[str]:
 
 
 def _all_artefacts() -> list[str]:
-    return [*SERVICES, *(artefact for g in GENERATIONS.values() for artefact in _artefacts(g))]
+    stores = (artefact for store in STORES for artefact in named(store).ARTEFACTS)
+    return [*stores, *SERVICES, *(artefact for g in GENERATIONS.values() for artefact in _artefacts(g))]
 
 
 def _jdk(cache: Cache) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from lab.catalogs import profile
 from lab.engines import GENERATIONS
 from lab.errors import UsageError
 from lab.model import SAME, Behaviour, Cell, Generation, Step, Variant
+from lab.stores import STORES
 
 # One grammar everywhere: the command's and pytest's options, each a list of comma-separated globs.
 OPTIONS = {
@@ -21,9 +22,9 @@ OPTIONS = {
     "tags": "behaviours by tag, e.g. 'v3,write'",
     "runtime": "where services run: embedded",
     "catalog": "the catalog: reference",
-    "store": "the object store: seaweedfs",
+    "store": f"the object store: {' or '.join(STORES)}",
 }
-RUNTIMES, CATALOGS, STORES = ("embedded",), ("reference",), ("seaweedfs",)
+RUNTIMES, CATALOGS = ("embedded",), ("reference",)
 DEFAULT_SEED = "duckdb-1.5.5"  # starts at once and writes both versions
 
 

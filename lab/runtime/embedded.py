@@ -24,13 +24,13 @@ from lab.model import Generation
 from lab.runtime import folder as folders
 from lab.runtime.host import Host
 from lab.runtime.process import Process
-from lab.stores import StoreEndpoint, seaweedfs
+from lab.stores import STORES, StoreEndpoint, named
 
 if TYPE_CHECKING:
     from lab.provision import Cache
 
 GIB = 1024**3
-_SERVICES = frozenset((gateway.NAME, reference.NAME, seaweedfs.NAME))
+_SERVICES = (gateway.NAME, reference.NAME, *STORES)
 MEMORY_BUDGET = 8 * GIB
 _NEXT_ENGINE = 700 * 1024**2  # bytes that a JVM is expected to take
 _FAILURE_SECONDS = 60.0  # a start that failed is not tried again before
@@ -81,14 +81,17 @@ class _Started:
 class Embedded:
     """Services and engines on this machine, for one run. Thread-safe; two who ask for the same get the same."""
 
-    def __init__(self, cache: Cache, folder: Path, *, memory: int = MEMORY_BUDGET) -> None:
+    def __init__(self, cache: Cache, folder: Path, *, store: str = STORES[0], memory: int = MEMORY_BUDGET) -> None:
         """folder: the run's own; what dead runs left in the folders beside it is cleaned up.
 
+        store: one of `STORES`.
         memory: bytes resident above which the engine that was idle longest is stopped.
         """
         folders.sweep(folder.parent)
         folders.claim(folder)
         self.host = Host(cache, folder)
+        self.store_name = store
+        self._store = named(store)
         self._memory = memory
         self._lock = threading.RLock()
         self._services: dict[str, _Start[Any]] = {}
@@ -100,7 +103,7 @@ class Embedded:
     # ------------------------------------------------------------ services
     def store(self) -> StoreEndpoint:
         """The object store, with its administrator's keys. Raises StartFailed."""
-        self._service("store", lambda: seaweedfs.start(self.host, self._store_endpoint())).result()
+        self._service("store", lambda: self._store.start(self.host, self._store_endpoint())).result()
         return self._store_endpoint()
 
     def catalog(self) -> CatalogEndpoint:
@@ -117,18 +120,18 @@ class Embedded:
         return endpoint
 
     def _store_endpoint(self) -> StoreEndpoint:
-        endpoint: StoreEndpoint = self._service("store endpoint", lambda: seaweedfs.choose(self.host)).result()
+        endpoint: StoreEndpoint = self._service("store endpoint", lambda: self._store.choose(self.host)).result()
         return endpoint
 
     def _catalog_endpoint(self) -> CatalogEndpoint:
         _, uri = self._service("gateway", lambda: gateway.launch(self.host)).result()
         store = self._store_endpoint()
-        return CatalogEndpoint(uri, reference.warehouse(store), store.url, store.region)
+        return CatalogEndpoint(uri, reference.warehouse(store), store.url, store.region, store.client_environment)
 
     def _start_catalog(self) -> None:
         process, _ = self._service("gateway", lambda: gateway.launch(self.host)).result()
         try:
-            store = self._service("store", lambda: seaweedfs.start(self.host, self._store_endpoint()))
+            store = self._service("store", lambda: self._store.start(self.host, self._store_endpoint()))
             upstream = reference.start(self.host, self._store_endpoint(), store.result)
             store.result()
             gateway.serve(self.host, process, self._store_endpoint(), upstream)
@@ -225,7 +228,7 @@ class Embedded:
             now = time.monotonic()
             return {
                 "folder": str(self.host.folder),
-                "store": {"url": self._store_endpoint().url} if "store" in services else None,
+                "store": {"name": self._store.NAME, "url": self._store_endpoint().url} if "store" in services else None,
                 "catalog": {"uri": self._catalog_endpoint().uri} if "catalog" in services else None,
                 "engines": [
                     {"name": name, "idle": 0.0 if self._leases[name] else round(now - self._used[name], 1)}

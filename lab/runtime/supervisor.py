@@ -36,7 +36,7 @@ from lab.runtime import folder as folders
 from lab.runtime.embedded import MEMORY_BUDGET, Embedded
 from lab.runtime.host import LOOPBACK, Host
 from lab.runtime.process import tail
-from lab.stores import StoreEndpoint
+from lab.stores import STORES, StoreEndpoint
 
 IDLE_SECONDS = 2 * 3600.0
 _STATE = "supervisor.json"
@@ -46,13 +46,14 @@ _NOT_USE = {"status"}  # asking how it is does not keep it alive
 
 _ERRORS: dict[str, type[LabError]] = {"NotProvided": NotProvided, "LabError": LabError}  # the narrower first
 
-State = dict[str, Any]  # pid, started, port, key, folder
+State = dict[str, Any]  # pid, started, port, key, folder, store
 _SHAPE: dict[str, type | tuple[type, ...]] = {
     "pid": int,
     "started": (int, float),
     "port": int,
     "key": str,
     "folder": str,
+    "store": str,
 }
 
 
@@ -77,14 +78,15 @@ def running(states: Path) -> State | None:
 def start(
     states: Path,
     *,
+    store: str = STORES[0],
     idle: float = IDLE_SECONDS,
     memory: int = MEMORY_BUDGET,
     command: tuple[str, ...] = ("-m", "lab.runtime.supervisor"),
 ) -> bool:
     """Starts a supervisor, with a folder of its own beside the runs'. False when one is up already.
 
-    idle: seconds without use after which it ends; memory: bytes, see `Embedded`. Services and engines start
-    when first asked for. Raises LabError when it does not come up.
+    store: one of `STORES`.  idle: seconds without use after which it ends.  memory: bytes, see `Embedded`.
+    Services and engines start when first asked for. Raises LabError when it does not come up.
     """
     folder = states / "runs" / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-up-{secrets.token_hex(2)}"
     states.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -93,7 +95,7 @@ def start(
             return False
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         log = folder / "supervisor.log"
-        settings = {"states": str(states), "folder": str(folder), "idle": idle, "memory": memory}
+        settings = {"states": str(states), "folder": str(folder), "store": store, "idle": idle, "memory": memory}
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, "-P", *command, json.dumps(settings)],
@@ -165,6 +167,7 @@ class Joined:
         folders.sweep(folder.parent)
         folders.claim(folder)
         self.host = Host(cache, folder)
+        self.store_name: str = state["store"]
         self._state = state
         self._held = ExitStack()
         self._held.enter_context(_connected(state))("hold")  # while this is open, the lab is in use
@@ -248,6 +251,7 @@ class Supervisor:
             "port": cast(tuple[str, int], self._listener.address)[1],
             "key": self._key.hex(),
             "folder": str(embedded.host.folder),
+            "store": embedded.store_name,
         }
         folders.write_private(states / _STATE, json.dumps(state))
 
@@ -342,10 +346,10 @@ class Supervisor:
         return False, ("LabError", f"the lab that is up does not know {verb!r}; end it with: iceberg-lab down")
 
 
-def serve(make: Callable[[Path, int], Embedded], settings: dict[str, Any]) -> None:
-    """Runs a supervisor in this process. `make(folder, memory)` gives it its lab."""
+def serve(make: Callable[[Path, str, int], Embedded], settings: dict[str, Any]) -> None:
+    """Runs a supervisor in this process. `make(folder, store, memory)` gives it its lab."""
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
-    embedded = make(Path(settings["folder"]), int(settings["memory"]))
+    embedded = make(Path(settings["folder"]), settings["store"], int(settings["memory"]))
     supervisor = Supervisor(embedded, Path(settings["states"]), float(settings["idle"]))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: supervisor.end())
@@ -353,7 +357,10 @@ def serve(make: Callable[[Path, int], Embedded], settings: dict[str, Any]) -> No
 
 
 def main() -> None:
-    serve(lambda folder, memory: Embedded(Cache(), folder, memory=memory), json.loads(sys.argv[1]))
+    def make(folder: Path, store: str, memory: int) -> Embedded:
+        return Embedded(Cache(), folder, store=store, memory=memory)
+
+    serve(make, json.loads(sys.argv[1]))
 
 
 if __name__ == "__main__":
