@@ -16,7 +16,7 @@ from lab import catalogs
 from lab.catalogs import DENY, GRANT
 from lab.catalogs.vending import ACTIONS, Terms, session_name, session_policy
 from lab.plan import cases, control_of, select
-from lab.stores import access, seaweedfs
+from lab.stores import seaweedfs
 from lab.stores.access import Access
 from lab.tables import look
 from lab.tables.look import deletions

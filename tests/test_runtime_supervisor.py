@@ -105,6 +105,8 @@ def test_it_ends_when_nobody_uses_it(states: Path) -> None:
 
 def test_a_request_to_the_gateway_is_use(tmp_path: Path) -> None:
     class Held:
+        store_name = "seaweedfs"
+
         class host:
             folder = tmp_path
 

@@ -17,7 +17,7 @@ class CatalogEndpoint:
     warehouse: str
     s3_endpoint: str
     region: str
-    client_environment: Mapping[str, str] = field(default_factory=dict)  # see `StoreEndpoint`
+    client_environment: Mapping[str, str] = field(default_factory=dict, hash=False)  # see `StoreEndpoint`
 
 
 def profile(properties: Mapping[str, str | None]) -> str:

@@ -27,7 +27,7 @@ class StoreEndpoint:
     secret_key: str = field(repr=False)
     access_record: str = ""  # the file of `lab/stores/access.py`
     # What a client must find in its environment to get on with this store: variables of the AWS SDKs.
-    client_environment: Mapping[str, str] = field(default_factory=dict)
+    client_environment: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 class Store(Protocol):

@@ -187,14 +187,14 @@ def _accesses(said: dict[str, Any]) -> Iterator[Access]:
         bucket=bucket,
         key=key,
         status=answered.get("statuscode", 0),
-        error=next(iter(_texts(body, "Error", "Code")), "") if answered.get("statuscode", 0) >= 400 else "",
+        error="".join(_texts(body, "{*}Code")),
         session=_session(_first(headers, "X-Amz-Security-Token")),
         request=_first(answered.get("headers", {}), "X-Amz-Request-Id"),
         agent=_first(headers, "User-Agent"),
     )
     if said["funcname"] == "s3.DeleteMultipleObjects" and whole.status == 200:
-        refused = {*_texts(body, "Error", "Key")}
-        for name in _texts(base64.b64decode(asked.get("body", "")), "Object", "Key"):
+        refused = {*_texts(body, "{*}Error/{*}Key")}
+        for name in _texts(base64.b64decode(asked.get("body", "")), "{*}Object/{*}Key"):
             if name not in refused:
                 yield replace(whole, key=name, status=204)
     yield whole
@@ -204,13 +204,13 @@ def _first(headers: Mapping[str, Sequence[str]], name: str) -> str:
     return next(iter(headers.get(name, ())), "")
 
 
-def _texts(xml: bytes, element: str, part: str) -> list[str]:
-    """The text of a part of each element of this name, wherever it stands and whatever its namespace."""
+def _texts(xml: bytes, path: str) -> list[str]:
+    """The texts of the elements at this path of ElementTree's; none where it is no XML."""
     try:
-        root = ElementTree.fromstring(xml)  # noqa: S314 - of a store that this lab has started
+        found = ElementTree.fromstring(xml).iterfind(path)  # noqa: S314 - of a store that this lab has started
     except ElementTree.ParseError:
         return []
-    return [found.text or "" for each in root.iter(f"{{*}}{element}") for found in each.iterfind(f"{{*}}{part}")]
+    return [element.text or "" for element in found]
 
 
 def _session(token: str) -> str:
