@@ -60,7 +60,8 @@ def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tupl
         )
     ]
     java = host.cache.java(generation.java)
-    process, endpoint = jvm_gateway(host, generation.name, java, [*jars, py4j_jar()], JVM_OPTIONS, jvm.ENVIRONMENT)
+    environment = {**jvm.ENVIRONMENT, **catalog.client_environment}
+    process, endpoint = jvm_gateway(host, generation.name, java, [*jars, py4j_jar()], JVM_OPTIONS, environment)
     return process, {"port": endpoint.port, "token": endpoint.token}
 
 
