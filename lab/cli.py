@@ -22,6 +22,7 @@ from lab import labs, plan, repro
 from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS
 from lab.errors import LabError, UsageError
+from lab.images.command import images
 from lab.model import Failure, Rows
 from lab.records import compare as comparing
 from lab.records.record import as_json, read, recorded, valid
@@ -270,6 +271,9 @@ def _one(generation: str) -> tuple[Any, ...]:
     if len(found) != 1:
         raise UsageError(f"{generation!r} names {len(found)} generations: {', '.join(g.name for g in found)}")
     return found
+
+
+main.add_command(images)
 
 
 @main.command("list")

@@ -15,6 +15,7 @@ from lab.model import Answer, Generation, Statement
 
 if TYPE_CHECKING:
     from lab.catalogs import CatalogEndpoint
+    from lab.provision import Cache
     from lab.runtime.host import Host
     from lab.runtime.process import Process
 
@@ -59,6 +60,9 @@ class Adapter(Protocol):
 
         The endpoint is JSON and secret. Raises LabError with the reason when the engine does not start.
         """
+
+    def files(self, cache: Cache, generation: Generation) -> list[Path]:
+        """Of a kind with a JVM: all that `launch` takes from the cache beside Java, fetched and unpacked."""
 
     def Engine(
         self, host: Host, generation: Generation, catalog: CatalogEndpoint, endpoint: Mapping[str, Any]

@@ -37,7 +37,10 @@ from lab.model import Answer, Call, Column, Generation, Rows, Statement
 from lab.runtime.jvm import JavaEndpoint, connect, jvm_gateway, py4j_jar
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lab.catalogs import CatalogEndpoint
+    from lab.provision import Cache
     from lab.runtime.host import Host
     from lab.runtime.process import Process
 
@@ -52,17 +55,20 @@ JVM_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xsha
 def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tuple[Process, dict[str, Any]]:
     """Starts the JVM. Raises StartFailed."""
     assert generation.java is not None
-    jars = [
-        jar
-        for artefact in generation.artefacts
-        for jar in (
-            host.cache.closure(artefact) if artefact.startswith("maven-closure:") else [host.cache.file(artefact)]
-        )
-    ]
+    jars = files(host.cache, generation)
     java = host.cache.java(generation.java)
     environment = {**jvm.ENVIRONMENT, **catalog.client_environment}
     process, endpoint = jvm_gateway(host, generation.name, java, [*jars, py4j_jar()], JVM_OPTIONS, environment)
     return process, {"port": endpoint.port, "token": endpoint.token}
+
+
+def files(cache: Cache, generation: Generation) -> list[Path]:
+    """All that `launch` takes from the cache beside Java."""
+    return [
+        jar
+        for artefact in generation.artefacts
+        for jar in (cache.closure(artefact) if artefact.startswith("maven-closure:") else [cache.file(artefact)])
+    ]
 
 
 class Engine:

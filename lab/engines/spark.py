@@ -99,6 +99,11 @@ def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tupl
     return process, {"port": endpoint.port, "token": endpoint.token}
 
 
+def files(cache: Cache, generation: Generation) -> list[Path]:
+    """All that `launch` takes from the cache beside Java."""
+    return _classpath(cache, generation)
+
+
 def settings(generation: Generation) -> dict[str, str]:
     """What a session of this generation has set by itself."""
     return {**SETTINGS, **generation.settings}

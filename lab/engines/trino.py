@@ -43,6 +43,7 @@ SETTINGS = {
 }
 CATALOG = "lab"
 _LAB = re.compile(rf"(?<![\w.'\"]){CATALOG}(?![\w'\"])")  # the catalog's name, as a word of a statement
+_SERVER_JARS, _PLUGIN_JARS = "lib/*", "*.jar"  # where an archive has them
 _OF_THE_CATALOG = ("iceberg.", "fs.", "s3.")
 _SERVER = {
     # Made by a statement, a catalog has its workers at once; one of a file waits for a poll every five seconds.
@@ -83,13 +84,13 @@ _TRAINING = (
 def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tuple[Process, dict[str, Any]]:
     """Starts the server and runs a first query. Raises LabError with the reason."""
     server, plugin = generation.artefacts
-    classpath = [*_jars(host.cache, server, "lib/*"), py4j_jar()]
+    classpath = [*_jars(host.cache, server, _SERVER_JARS), py4j_jar()]
     port = 0
 
     def prepare(gateway: Any) -> Session:
         nonlocal port
         port = host.published or host.port()
-        config = _configure(host, generation, port, _jars(host.cache, plugin, "*.jar"))
+        config = _configure(host, generation, port, _jars(host.cache, plugin, _PLUGIN_JARS))
         gateway.jvm.System.setProperty("config", str(config))
         gateway.jvm.io.trino.server.Server().start(generation.versions["trino"])
         session = Session(port, {}, {})
@@ -106,6 +107,12 @@ def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tupl
 
     process, _ = jvm.start(host, generation, classpath, JVM_OPTIONS, prepare, train, catalog)
     return process, {"port": port}
+
+
+def files(cache: Cache, generation: Generation) -> list[Path]:
+    """All that `launch` takes from the cache beside Java."""
+    server, plugin = generation.artefacts
+    return [*_jars(cache, server, _SERVER_JARS), *_jars(cache, plugin, _PLUGIN_JARS)]
 
 
 def _jars(cache: Cache, artefact: str, pattern: str) -> list[Path]:

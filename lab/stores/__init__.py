@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lab.provision import Cache
     from lab.runtime.host import Host
 
 STORES = ("seaweedfs", "minio")  # the first is the one where none is asked for
@@ -35,6 +38,9 @@ class Store(Protocol):
 
     NAME: str  # of its process, hence of its log
     ARTEFACTS: tuple[str, ...]  # what is fetched for it, in the grammar of lab/provision
+
+    def program(self, cache: Cache) -> Path:
+        """The one file that the store is. Raises NotProvided where it can't be had."""
 
     def choose(self, host: Host) -> StoreEndpoint:
         """Where the store will answer, and the keys it will know: random ones of this run."""

@@ -54,7 +54,7 @@ _POLICY = "readwrite"  # its own, of all S3 actions
 _TRACE_SECONDS = 10.0
 
 
-def binary(cache: Cache) -> Path:
+def program(cache: Cache) -> Path:
     """MinIO's program: the one that $ICEBERG_LAB_MINIO names, else built once with this machine's Go.
 
     Raises NotProvided.
@@ -96,14 +96,14 @@ def choose(host: Host) -> StoreEndpoint:
 
 def start(host: Host, endpoint: StoreEndpoint) -> None:
     """See `lab.stores.Store`."""
-    program = binary(host.cache)
+    binary = program(host.cache)
     root = Credentials(secrets.token_hex(10), secrets.token_urlsafe(30))
     address = endpoint.url.removeprefix("http://")
     served = f"{host.bind}:{address.rpartition(':')[2]}"
     process, _ = host.process(
         NAME,
         # Quiet: it would print its keys, and ask whether there is a newer release.
-        [program, "server", "--quiet", "--anonymous", "--address", served, host.data("minio-objects")],
+        [binary, "server", "--quiet", "--anonymous", "--address", served, host.data("minio-objects")],
         env={
             "MINIO_ROOT_USER": root.access_key,
             "MINIO_ROOT_PASSWORD": root.secret_key,

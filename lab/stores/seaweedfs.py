@@ -12,13 +12,16 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lab.runtime.folder import remember_outside, write_private
 from lab.runtime.host import LOOPBACK, Host
 from lab.runtime.process import Process, StartFailed
 from lab.stores import StoreEndpoint, access, s3
 from lab.stores.access import Access
+
+if TYPE_CHECKING:
+    from lab.provision import Cache
 
 NAME = "seaweedfs"
 VERSION = "4.48"
@@ -34,9 +37,15 @@ def choose(host: Host) -> StoreEndpoint:
     return s3.endpoint(host)
 
 
+def program(cache: Cache) -> Path:
+    """See `lab.stores.Store`."""
+    (weed,) = cache.tree(_BINARY, "*/weed").rglob("weed")
+    return weed
+
+
 def start(host: Host, endpoint: StoreEndpoint) -> None:
     """See `lab.stores.Store`."""
-    (weed,) = host.cache.tree(_BINARY, "*/weed").rglob("weed")
+    weed = program(host.cache)
     for attempt in range(1, _ATTEMPTS + 1):
         process = _launch(host, weed, endpoint, host.data(f"seaweedfs-volumes-{attempt}"))
         try:

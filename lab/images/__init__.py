@@ -1,0 +1,8 @@
+"""Container images of the lab's parts: which there are, what is in them, how they are built.
+
+declared.py  the images, as generations and services ask for them
+fill.py      runs while an image is built: unpacks there what its part's launch code will ask for
+context.py   what a build is given: Dockerfile, the lab's own code, its Python packages, what the cache has
+build.py     builds by the Docker engine, and tells what is there
+command.py   `iceberg-lab images`
+"""

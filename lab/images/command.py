@@ -1,0 +1,68 @@
+"""`iceberg-lab images`: builds the lab's container images, and tells which are there."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from lab.images import build as builder
+from lab.images import declared
+from lab.provision import Cache, shown_on
+
+_OUT = Console(markup=False, width=None if sys.stdout.isatty() else 240)
+_ERR = Console(stderr=True, markup=False, width=None if sys.stderr.isatty() else 240)
+
+
+@click.group()
+def images() -> None:
+    """The lab's container images: build them, see which are there."""
+
+
+@images.command()
+@click.argument("globs", required=False)
+@click.option("--base", metavar="IMAGE", help="any Debian-like image with Python 3.11 or newer")
+@click.option("--verbose", is_flag=True, help="tell each step of each build")
+def build(globs: str | None, base: str | None, verbose: bool) -> None:
+    """Build all images, or those that comma-separated GLOBS name: 'spark*,catalog', 'trino-483'.
+
+    \b
+    The base is --base, else iceberg-lab/base:bookworm if scripts/base_image.sh made it, else python:3.11-slim-bookworm.
+    One that would not change is not built again.
+    """
+    with _ERR.status("") as status:
+
+        def tell(line: str) -> None:
+            if verbose or not line.startswith(" "):
+                _ERR.print(line, highlight=False)
+            status.update(line.strip()[:100])
+
+        builder.build(declared.chosen(globs), Cache(progress=shown_on(_ERR)), base, tell)
+
+
+@images.command("list")
+@click.option("--format", "form", type=click.Choice(("table", "json")), default="table", show_default=True)
+def list_(form: str) -> None:
+    """Which images there are: size, age, and whether they are stale, that is older than the lab's code."""
+    rows = [
+        {
+            "image": state.image.name,
+            "size": state.size,
+            "created": state.created.isoformat() if state.created else None,
+            "state": "missing" if not state.id else "stale" if state.stale else "fresh",
+            "versions": dict(state.image.versions),
+        }
+        for state in builder.states(Cache())
+    ]
+    if form == "json":
+        print(json.dumps(rows, indent=1))
+        return
+    table = Table("image", "size", "created", "state", "versions", pad_edge=False)
+    for row in rows:
+        size = f"{row['size'] / 1e6:,.0f} MB" if row["size"] else ""  # type: ignore[operator]
+        versions = " ".join(f"{name} {version}" for name, version in row["versions"].items())  # type: ignore[union-attr]
+        table.add_row(str(row["image"]), size, str(row["created"] or "")[:16], str(row["state"]), versions)
+    _OUT.print(table)

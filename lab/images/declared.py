@@ -1,0 +1,87 @@
+"""The images that the declared generations and services ask for; there is no other list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+import lab
+from lab.catalogs import reference
+from lab.containers.engines import KINDS, image_of
+from lab.containers.part import image
+from lab.engines import GENERATIONS
+from lab.errors import UsageError
+from lab.images import fill
+from lab.stores import seaweedfs
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image, its folder under `images/`, and the part of the lab that runs in it."""
+
+    name: str  # iceberg-lab/spark:4.1.1-iceberg-1.11.0
+    title: str
+    part: tuple[str, ...]  # words of `lab.images.fill` and `lab.runtime.inside`
+    artefacts: tuple[str, ...]  # of the lock
+    versions: Mapping[str, str] = field(hash=False)
+
+    @property
+    def folder(self) -> str:
+        return self.name.removeprefix("iceberg-lab/").partition(":")[0]
+
+    @property
+    def java(self) -> str | None:
+        return fill.java(*self.part)
+
+
+def _declared() -> list[Image]:
+    engines = [
+        Image(
+            image_of(generation),
+            generation.name,
+            ("engine", generation.name),
+            generation.artefacts,
+            {**generation.versions, "java": generation.java or "", "lab": lab.__version__},
+        )
+        for generation in GENERATIONS.values()
+        if generation.kind in KINDS
+    ]
+    return [
+        Image(
+            image("seaweedfs", seaweedfs.VERSION),
+            "SeaweedFS",
+            ("store", seaweedfs.NAME),
+            seaweedfs.ARTEFACTS,
+            {"seaweedfs": seaweedfs.VERSION, "lab": lab.__version__},
+        ),
+        Image(
+            image("catalog", reference.VERSION),
+            "Iceberg's reference catalog with the lab's gateway",
+            ("catalog",),
+            (reference.ARTEFACT,),
+            {"iceberg": reference.VERSION, "java": reference.JAVA, "lab": lab.__version__},
+        ),
+        *engines,
+    ]
+
+
+IMAGES: dict[str, Image] = {one.name: one for one in _declared()}
+
+
+def chosen(globs: str | None) -> list[Image]:
+    """Those that a comma-separated list of globs names, by image (`spark:4.1*`), kind or generation."""
+    if not globs:
+        return list(IMAGES.values())
+    found: dict[str, Image] = {}
+    for glob in filter(None, map(str.strip, globs.split(","))):
+        matching = {
+            one.name: one
+            for one in IMAGES.values()
+            for word in (one.name, one.name.removeprefix("iceberg-lab/"), one.folder, one.part[-1])
+            if fnmatchcase(word, glob)
+        }
+        if not matching:
+            raise UsageError(f"no image is called {glob!r}; see: iceberg-lab images list")
+        found |= matching
+    return list(found.values())
