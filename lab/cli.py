@@ -125,7 +125,7 @@ def matrix(form: str, seed: str | None, record: Path | None, **words: str | None
             ERR.print(f"! {of_line.name(line['cell'])}: this lab judges otherwise what is recorded there")
         sys.exit(1 if otherwise or any(map(of_line.unexpected, lines)) else 0)
     selection, why = labs.selected(words, seed)
-    ERR.print(f"runtime: {selection.places.runtime}, {why}", style="dim")
+    ERR.print(f"runtime: {selection.places}, {why}", style="dim")
     with labs.open_run(selection, ERR) as run:
         run.start()
         observed = run.wait()
@@ -222,7 +222,7 @@ def why(words: str, record: Path, form: str) -> None:
 def up(generations: str | None, **places: str | None) -> None:
     """Start a lab that stays: store, catalog, ORDERS_V2 and ORDERS_V3 in ANALYTICS. Ends at `down`, or when idle."""
     selection, why = labs.selected({"generations": generations, **places})
-    ERR.print(f"runtime: {selection.places.runtime}, {why}", style="dim")
+    ERR.print(f"runtime: {selection.places}, {why}", style="dim")
     OUT.print(state.shown(labs.up(selection.generations if generations else (), selection.places, ERR)))
 
 

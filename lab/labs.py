@@ -33,9 +33,9 @@ from lab.report.line import failure, name
 from lab.run import Engines, Lab, Run, Tables
 from lab.runtime import supervisor
 from lab.runtime.places import Places
-from lab.stores import seaweedfs
+from lab.stores import STORES, named
 
-SERVICES = (seaweedfs.ARTEFACT, f"java:{reference.JAVA}", reference.ARTEFACT)
+SERVICES = (f"java:{reference.JAVA}", reference.ARTEFACT)
 # On these the whole suite was run. Elsewhere artefacts are locked too, but nobody has looked.
 TESTED = (("Linux", "x86_64"),)
 
@@ -108,7 +108,8 @@ def fetch(cache: Cache, needed: Sequence[Generation], places: Places, console: C
     if places.runtime == "containers":
         artefacts = [artefact for g in quick_first if g.java is None for artefact in g.artefacts]
     else:
-        artefacts = [*SERVICES, *(artefact for g in quick_first for artefact in _artefacts(g))]
+        engines = (artefact for g in quick_first for artefact in _artefacts(g))
+        artefacts = [*named(places.store).ARTEFACTS, *SERVICES, *engines]
     missing = cache.missing(artefacts)
     if missing:
         size = sum(f.size for f in missing) / 1e6
@@ -233,7 +234,8 @@ def _artefacts(generation: Generation) -> list[str]:
 
 
 def _all_artefacts() -> list[str]:
-    return [*SERVICES, *(artefact for g in GENERATIONS.values() for artefact in _artefacts(g))]
+    stores = (artefact for store in STORES for artefact in named(store).ARTEFACTS)
+    return [*stores, *SERVICES, *(artefact for g in GENERATIONS.values() for artefact in _artefacts(g))]
 
 
 def _jdk(cache: Cache) -> tuple[str, str]:

@@ -26,7 +26,7 @@ OPTIONS = {
 }
 # By runtime, the catalogs and stores that it has, the one it takes unless another is named first.
 PLACES: dict[str, dict[str, tuple[str, ...]]] = {
-    "embedded": {"catalog": ("reference",), "store": ("seaweedfs",)},
+    "embedded": {"catalog": ("reference",), "store": ("seaweedfs", "minio")},
     "containers": {"catalog": ("polaris", "reference"), "store": ("minio", "seaweedfs")},
 }
 DEFAULT_SEED = "duckdb-1.5.5"  # starts at once and writes both versions

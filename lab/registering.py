@@ -32,7 +32,7 @@ class Writer:
     """Writes Parquet files: PyArrow in a worker, but for the one codec that only a JVM writes. Close it."""
 
     def __init__(self, host: Host) -> None:
-        self._worker = Worker(host, "parquet-writer", WORKERS / "parquet.py", [host.cache.environment(WRITER.name)])
+        self._worker = Worker(host, "parquet-writer", WORKERS / "parquet.py", [host.cache.environment(WRITER.name)], {})
         self._arrow = WorkerSession(self._worker, 1, _worded, {}, {})
 
     def write(self, library: Session, table: Table, file: DataFile, to: Path) -> Footer:

@@ -313,7 +313,8 @@ class Run:
                             self._tables.get(ORDERS_V2, NAMESPACE).result()
                             done.append(plain_read(session, who))
                         break
-                return _Part(who.name, tuple(done), engine.versions(), dict(session.settings))
+                effective = {**self.lab.catalog().client_environment, **session.settings}
+                return _Part(who.name, tuple(done), engine.versions(), effective)
         except LabError as e:
             return self._nothing(who, e)
 

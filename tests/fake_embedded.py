@@ -38,7 +38,7 @@ class Fakes:
 
     def lab(self, folder: Path, memory: int = MEMORY_BUDGET) -> Embedded:
         fake: Any = embedded
-        fake.seaweedfs = SimpleNamespace(choose=lambda host: STORE, start=self._store)
+        fake.named = lambda name: SimpleNamespace(NAME="store", choose=lambda host: STORE, start=self._store)
         fake.gateway = SimpleNamespace(
             launch=lambda host: (self._sleep(host, "gateway"), "http://127.0.0.1:2"),
             serve=lambda *_: None,

@@ -16,7 +16,7 @@ from lab import catalogs
 from lab.catalogs import DENY, GRANT
 from lab.catalogs.vending import ACTIONS, Terms, session_name, session_policy
 from lab.plan import cases, control_of, select
-from lab.stores import access
+from lab.stores import seaweedfs
 from lab.stores.access import Access
 from lab.tables import look
 from lab.tables.look import deletions
@@ -98,7 +98,7 @@ def logged(operation: str, key: str, status: int, *, request: str = "r", error: 
 def test_the_stream_is_read_wherever_it_is_cut(size: int) -> None:
     text = logged("REST.PUT.OBJECT", "warehouse/ü/a", 200) + "\n" + logged("REST.DELETE.OBJECT", "b", 403, name="")
     stream = text.encode()
-    put, deleted = access.parsed(stream[at : at + size] for at in range(0, len(stream), size))
+    put, deleted = seaweedfs.parsed(stream[at : at + size] for at in range(0, len(stream), size))
     assert (put.operation, put.key, put.status, put.session) == ("PUT", "warehouse/ü/a", 200, "s")
     assert (deleted.operation, deleted.status, deleted.session) == ("DELETE", 403, "")
 
@@ -107,7 +107,7 @@ def test_a_record_has_no_key_of_anybodys(tmp_path: Path) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     record = tmp_path / "record.jsonl"
     record.touch()
-    access.collect(listener, record)
+    seaweedfs.collect(listener, record)
     with socket.create_connection(listener.getsockname()) as store:
         store.sendall(logged("REST.HEAD.OBJECT", ".mark/1", 404).encode())
     for _ in range(500):
@@ -120,7 +120,7 @@ def test_a_record_has_no_key_of_anybodys(tmp_path: Path) -> None:
 
 
 def asked(*requests: str) -> list[Access]:
-    return list(access.parsed(request.encode() for request in requests))
+    return list(seaweedfs.parsed(request.encode() for request in requests))
 
 
 def put(key: str) -> str:
@@ -177,7 +177,7 @@ def test_orphans_are_what_the_store_has_and_no_snapshot_leads_to(monkeypatch: py
     }
     table = SimpleNamespace(metadata=metadata, metadata_location=f"{LOCATION}/metadata/1.json", credentials={})
     monkeypatch.setattr(look, "Store", lambda credentials: SimpleNamespace(records=files.__getitem__))
-    monkeypatch.setattr(look.seaweedfs, "client", lambda store: Listing({f"warehouse/ns/t/{key}" for key in listed}))
+    monkeypatch.setattr(look.s3, "client", lambda store: Listing({f"warehouse/ns/t/{key}" for key in listed}))
     rest = cast(Any, SimpleNamespace(load_table=lambda namespace, name: table))
     found = look.looks(lambda: cast(Any, None))["orphans"](rest, "ns", "t")
     assert found == {"data": 2, "metadata": 1}, "gone and lost; old.avro"

@@ -84,7 +84,7 @@ class FakeLab:
         return None
 
     def catalog(self) -> Any:
-        return None
+        return SimpleNamespace(client_environment={})
 
     @contextmanager
     def using(self, generation: Any) -> Iterator[dict[str, Any]]:

@@ -18,8 +18,9 @@ from minio.deleteobjects import DeleteObject
 from minio.error import S3Error
 
 from lab.catalogs import DENY, GRANT
-from lab.provision import Cache
+from lab.provision import Cache, NotProvided
 from lab.runtime.embedded import Embedded
+from lab.stores import STORES
 from lab.tables.look import looks
 from lab.tables.rest import RestCatalog
 
@@ -61,9 +62,13 @@ class Stack:
         return client, table["metadata"]["location"].removeprefix(f"s3://{self.bucket}/")
 
 
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with Embedded(Cache(), tmp_path_factory.mktemp("state") / "runs" / "this") as lab:
+@pytest.fixture(scope="module", params=STORES)
+def stack(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Stack]:
+    with Embedded(Cache(), tmp_path_factory.mktemp("state") / "runs" / "this", store=request.param) as lab:
+        try:
+            lab.store()
+        except NotProvided as missing:
+            pytest.skip(str(missing))
         yield Stack(lab)
 
 
@@ -128,6 +133,9 @@ def test_a_bucket_policys_grant_to_the_principal_passes_the_session_policy(stack
         client.put_object(stack.bucket, f"{where}/data/a", io.BytesIO(b"abc"), 3)
     assert _refused(beside.remove_object, stack.bucket, f"{other}/data/a")
     assert _refused(s3.remove_object, stack.bucket, f"{other}/data/a")
+    if stack.lab.store_name == "minio":  # asks a bucket's policy for anonymous requests alone
+        assert _refused(s3.remove_object, stack.bucket, f"{prefix}/data/a")
+        return
     s3.remove_object(stack.bucket, f"{prefix}/data/a")
     assert list(s3.remove_objects(stack.bucket, [DeleteObject(f"{prefix}/data/a")])) == []
     assert _deletes(stack, "granted") == {"requests": 2, "batches": 1, "keys": 2, "of_nothing": 1, "refused": 0}
@@ -187,7 +195,7 @@ def test_everything_listens_on_loopback_and_no_secret_is_in_sight(stack: Stack) 
         for below in (psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True))
     ]
     listening = [c.laddr for p in processes for c in p.net_connections("inet") if c.status == psutil.CONN_LISTEN]
-    assert len(listening) > 8
+    assert len(listening) >= 4
     assert {address.ip.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
     logs = [path.read_text(errors="replace") for path in Path(stack.lab.host.folder / "logs").iterdir()]
     words = [" ".join(process.cmdline()) for process in processes] + logs

@@ -1,7 +1,7 @@
 """REST catalogs, and the gateway in front of whichever it is. Knows nothing of engines."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # Table properties that the gateway obeys, so that every engine meets what they say without settings of its own.
 # Comma-separated S3 actions (`s3:DeleteObject`):
@@ -17,6 +17,7 @@ class CatalogEndpoint:
     warehouse: str
     s3_endpoint: str
     region: str
+    client_environment: Mapping[str, str] = field(default_factory=dict, hash=False)  # see `StoreEndpoint`
 
 
 def profile(properties: Mapping[str, str | None]) -> str:

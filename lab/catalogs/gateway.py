@@ -17,6 +17,7 @@ import sys
 import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import lab
 from lab.runtime.host import LOOPBACK, Host
@@ -32,7 +33,7 @@ class Settings:
     """What the gateway's process is told on its standard input; it holds the store's keys."""
 
     upstream: str  # the catalog's URI
-    store: dict[str, str]  # a StoreEndpoint
+    store: dict[str, Any]  # a StoreEndpoint
     record: str  # file of the access record
 
 

@@ -45,8 +45,8 @@ def start(host: Host, store: StoreEndpoint, store_ready: Callable[[], object]) -
         store_ready()
         _first_table(_serve(endpoint, host.data("training") / "catalog.sqlite", store))
 
-    archive = class_archive(host, NAME, java, classpath, _JVM_OPTIONS, train)
-    process, endpoint = jvm_gateway(host, NAME, java, classpath, [*_JVM_OPTIONS, *archive])
+    archive = class_archive(host, NAME, java, classpath, _JVM_OPTIONS, train, store.client_environment)
+    process, endpoint = jvm_gateway(host, NAME, java, classpath, [*_JVM_OPTIONS, *archive], store.client_environment)
     try:
         return _serve(endpoint, host.data(NAME) / "catalog.sqlite", store)
     except Py4JJavaError as failure:

@@ -26,7 +26,7 @@ from minio.error import MinioException
 
 from lab.catalogs import DENY, GRANT
 from lab.catalogs.proxy import Forward, Request, Response, error
-from lab.stores import StoreEndpoint, seaweedfs
+from lab.stores import StoreEndpoint, s3
 
 DELEGATION = "x-iceberg-access-delegation"
 LIFETIME_SECONDS = 3600
@@ -145,8 +145,8 @@ class Vending:
 
 
 def session_name(location: str) -> str:
-    """The name of the role session vended for a table at this location."""
-    return f"lab-{hashlib.sha256(location.encode()).hexdigest()[:16]}"
+    """The name of the role session vended for a table at this location; letters and digits, as policies want it."""
+    return f"lab{hashlib.sha256(location.encode()).hexdigest()[:16]}"
 
 
 def session_policy(location: str, deny: Sequence[str] = ()) -> str:
@@ -161,6 +161,7 @@ def session_policy(location: str, deny: Sequence[str] = ()) -> str:
     *objects, listing = ACTIONS
     statements: list[dict[str, Any]] = [
         {
+            "Sid": session_name(location),  # for the record of a store that takes no session's name
             "Effect": "Allow",
             "Action": [action for action in objects if action not in deny],
             "Resource": [f"arn:aws:s3:::{bucket}/{prefix}/*"],
@@ -217,7 +218,7 @@ def _assume_at(store: StoreEndpoint) -> Assume:
     def assume(terms: Terms) -> Credentials:
         policy = session_policy(terms.location, terms.deny)
         if terms.grant:
-            seaweedfs.grant(store, terms.session, terms.grant, _place(terms.location)[1])
+            s3.grant(store, terms.session, terms.grant, _place(terms.location)[1])
         session = AssumeRoleProvider(
             sts_endpoint=store.url,
             access_key=store.access_key,

@@ -13,12 +13,22 @@ from collections.abc import Iterable
 
 from lab.containers.engines import KINDS, Library, Spark, Trino, image_of
 from lab.containers.part import Network, Part, engine_answers, image
-from lab.containers.services import CATALOGS, STORES, Catalog, SeaweedFs
+from lab.containers.services import CATALOGS, STORES, Catalog, Minio, SeaweedFs
 from lab.model import Generation
 
 __all__ = [
-    "Catalog", "Library", "Network", "Part", "SeaweedFs", "Spark", "Trino", "engine_answers", "image", "images_of"
-]  # fmt: skip
+    "Catalog",
+    "Library",
+    "Minio",
+    "Network",
+    "Part",
+    "SeaweedFs",
+    "Spark",
+    "Trino",
+    "engine_answers",
+    "image",
+    "images_of",
+]
 
 
 def images_of(catalog: str, store: str, generations: Iterable[Generation]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -42,6 +43,7 @@ class _Engine(Part):
             LAB_PORT=str(self.endpoint["port"]),
             LAB_STORE_URL=self.catalog.s3_endpoint,
             LAB_CATALOG_URI=self.catalog.uri,
+            LAB_CLIENT_ENVIRONMENT=json.dumps(dict(self.catalog.client_environment)),
         )
 
     def session(self, settings: Mapping[str, str | None] = {}) -> EngineSession:

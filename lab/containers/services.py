@@ -2,30 +2,56 @@
 
 from __future__ import annotations
 
+import json
 import secrets
+from collections.abc import Mapping
 
 from lab.catalogs import CatalogEndpoint, reference
 from lab.containers.part import Network, Part, image
 from lab.runtime.host import LOOPBACK
-from lab.stores import StoreEndpoint, seaweedfs
+from lab.stores import StoreEndpoint, minio, s3, seaweedfs
 
 
-class SeaweedFs(Part):
-    """SeaweedFS, an S3 store with STS. `endpoint` has its address and its administrator's keys."""
+class _Store(Part):
+    """An S3 store with STS. `endpoint` has its address and its administrator's keys."""
 
-    IMAGE = image("seaweedfs", seaweedfs.ARTEFACT.partition("==")[2])
+    IMAGE: str
+    NAME: str  # of its module in lab/stores
+    CLIENT_ENVIRONMENT: Mapping[str, str] = {}
 
     def __init__(self, network: Network, endpoint: StoreEndpoint | None = None) -> None:
         """endpoint: where it is to answer, on a port of the network's, and its keys; chosen if none is given."""
-        super().__init__(network, self.IMAGE, ["store"])
-        self.endpoint = endpoint or StoreEndpoint(
-            f"http://{LOOPBACK}:{network.port()}",
-            seaweedfs.REGION,
-            seaweedfs.BUCKET,
+        super().__init__(network, self.IMAGE, ["store", self.NAME])
+        self.endpoint = endpoint or self.choose(network.port())
+        self.with_envs(LAB_PORT=self.endpoint.url.rpartition(":")[2], **_of_the_store(self.endpoint))
+
+    @classmethod
+    def choose(cls, port: int, access_record: str = "") -> StoreEndpoint:
+        """Its address on this port, and random keys."""
+        return StoreEndpoint(
+            f"http://{LOOPBACK}:{port}",
+            s3.REGION,
+            s3.BUCKET,
             secrets.token_hex(10),
             secrets.token_urlsafe(30),
+            access_record,
+            cls.CLIENT_ENVIRONMENT,
         )
-        self.with_envs(LAB_PORT=self.endpoint.url.rpartition(":")[2], **_of_the_store(self.endpoint))
+
+
+class SeaweedFs(_Store):
+    """SeaweedFS."""
+
+    IMAGE = image("seaweedfs", seaweedfs.VERSION)
+    NAME = "seaweedfs"
+
+
+class Minio(_Store):
+    """MinIO at its last release under Apache-2.0; the endpoint's keys are a user's, not its root's."""
+
+    IMAGE = image("minio", minio.VERSION)
+    NAME = "minio"
+    CLIENT_ENVIRONMENT = minio.CLIENT_ENVIRONMENT
 
 
 class Catalog(Part):
@@ -33,12 +59,17 @@ class Catalog(Part):
 
     IMAGE = image("catalog", reference.VERSION)
 
-    def __init__(self, network: Network, store: SeaweedFs | StoreEndpoint, port: int | None = None) -> None:
+    def __init__(self, network: Network, store: _Store | StoreEndpoint, port: int | None = None) -> None:
+        """port: of the network's; taken if none is given."""
         super().__init__(network, self.IMAGE, ["catalog"])
         where = store if isinstance(store, StoreEndpoint) else store.endpoint
         number = port or network.port()
         self.endpoint = CatalogEndpoint(
-            f"http://{LOOPBACK}:{number}", reference.warehouse(where), where.url, where.region
+            f"http://{LOOPBACK}:{number}",
+            reference.warehouse(where),
+            where.url,
+            where.region,
+            where.client_environment,
         )
         self.with_envs(LAB_PORT=str(number), **_of_the_store(where))
 
@@ -48,8 +79,9 @@ def _of_the_store(store: StoreEndpoint) -> dict[str, str]:
         "LAB_STORE_URL": store.url,
         "LAB_STORE_ACCESS_KEY": store.access_key,
         "LAB_STORE_SECRET_KEY": store.secret_key,
+        "LAB_CLIENT_ENVIRONMENT": json.dumps(dict(store.client_environment)),
     }
 
 
-STORES = {"seaweedfs": SeaweedFs}
-CATALOGS = {"reference": Catalog}
+STORES: Mapping[str, type[_Store]] = {"seaweedfs": SeaweedFs, "minio": Minio}
+CATALOGS: Mapping[str, type[Catalog]] = {"reference": Catalog}

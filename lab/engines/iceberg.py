@@ -57,7 +57,8 @@ def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tupl
     assert generation.java is not None
     jars = files(host.cache, generation)
     java = host.cache.java(generation.java)
-    process, endpoint = jvm_gateway(host, generation.name, java, [*jars, py4j_jar()], JVM_OPTIONS, jvm.ENVIRONMENT)
+    environment = {**jvm.ENVIRONMENT, **catalog.client_environment}
+    process, endpoint = jvm_gateway(host, generation.name, java, [*jars, py4j_jar()], JVM_OPTIONS, environment)
     return process, {"port": endpoint.port, "token": endpoint.token}
 
 

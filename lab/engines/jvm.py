@@ -15,6 +15,7 @@ from lab.runtime.jvm import JavaEndpoint, class_archive, connect, jvm_gateway
 from lab.runtime.process import StartFailed
 
 if TYPE_CHECKING:
+    from lab.catalogs import CatalogEndpoint
     from lab.runtime.host import Host
     from lab.runtime.process import Process
 
@@ -35,14 +36,17 @@ def start(
     options: Sequence[str],
     prepare: Callable[[Any], object],
     train: Callable[[Any], object],
-    environment: Mapping[str, str] = ENVIRONMENT,
+    catalog: CatalogEndpoint,
+    more: Mapping[str, str] | None = None,
 ) -> tuple[Process, JavaEndpoint]:
     """Starts the engine's JVM and has `prepare` (given its gateway) bring the engine up in it.
+
+    In its environment is what clients of the catalog's store need, and `more`.
 
     `train` brings another one up, once, and exercises it: what it loads goes to the archive of classes that makes
     every later start quick. Raises StartFailed.
     """
-    name = generation.name
+    name, environment = generation.name, {**ENVIRONMENT, **catalog.client_environment, **(more or {})}
     assert generation.java is not None, f"{name} declares no Java release"
     java = host.cache.java(generation.java)
 

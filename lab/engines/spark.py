@@ -59,7 +59,7 @@ JVM_OPTIONS = (
     "-Djdk.reflect.useDirectMethodHandle=false",
     *_OPENS,
 )
-_ENVIRONMENT = {**jvm.ENVIRONMENT, "SPARK_LOCAL_IP": "127.0.0.1"}  # never look the machine's name up
+_ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1"}  # never look the machine's name up
 _TRAINING = (
     "CREATE NAMESPACE lab.{namespace}",
     "CREATE TABLE lab.{namespace}.t (id int, v string, d decimal(10,2), at timestamp) USING iceberg",
@@ -94,7 +94,7 @@ def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tupl
             session.execute(statement.format(namespace=namespace))
 
     process, endpoint = jvm.start(
-        host, generation, _classpath(host.cache, generation), JVM_OPTIONS, prepare, train, _ENVIRONMENT
+        host, generation, _classpath(host.cache, generation), JVM_OPTIONS, prepare, train, catalog, _ENVIRONMENT
     )
     return process, {"port": endpoint.port, "token": endpoint.token}
 

@@ -105,7 +105,7 @@ def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tupl
         for statement in _TRAINING:
             session.execute(statement.format(namespace=namespace))
 
-    process, _ = jvm.start(host, generation, classpath, JVM_OPTIONS, prepare, train)
+    process, _ = jvm.start(host, generation, classpath, JVM_OPTIONS, prepare, train, catalog)
     return process, {"port": port}
 
 

@@ -42,17 +42,20 @@ class WorkerEnded(Exception):
 class Worker:
     """A process that has one engine's packages and nothing else of this lab's environment.
 
-    `engine` is the file that knows the engine, `sites` the folders of its packages.
+    `engine` is the file that knows the engine, `sites` the folders of its packages, `environment` what else stands in
+    its environment.
     """
 
-    def __init__(self, host: Host, name: str, engine: Path, sites: Sequence[Path]) -> None:
+    def __init__(
+        self, host: Host, name: str, engine: Path, sites: Sequence[Path], environment: Mapping[str, str]
+    ) -> None:
         self._lock = threading.Lock()
         self._host = host
         self._process, _ = host.process(
             name,
             # no site-packages but `sites`, no variable that changes Python
             [sys.executable, "-I", "-S", WORKERS / "serve.py", engine, values.__file__, *sites],
-            env={"AWS_EC2_METADATA_DISABLED": "true"},  # without vended credentials, fail at once
+            env={"AWS_EC2_METADATA_DISABLED": "true", **environment},  # without vended credentials, fail at once
             talk=True,
             grace=0,
         )
@@ -161,7 +164,9 @@ class WorkerEngine:
     def _living(self) -> Worker:
         with self._lock:
             if self._worker is None or not self._worker.alive():
-                self._worker = Worker(self._host, self.name, self.engine_file, self.sites())
+                self._worker = Worker(
+                    self._host, self.name, self.engine_file, self.sites(), self._catalog.client_environment
+                )
             return self._worker
 
 

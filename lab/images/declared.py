@@ -47,14 +47,13 @@ def _declared() -> list[Image]:
         for generation in GENERATIONS.values()
         if generation.kind in KINDS
     ]
-    version = seaweedfs.ARTEFACT.partition("==")[2]
     return [
         Image(
-            image("seaweedfs", version),
+            image("seaweedfs", seaweedfs.VERSION),
             "SeaweedFS",
-            ("store",),
-            (seaweedfs.ARTEFACT,),
-            {"seaweedfs": version, "lab": lab.__version__},
+            ("store", seaweedfs.NAME),
+            seaweedfs.ARTEFACTS,
+            {"seaweedfs": seaweedfs.VERSION, "lab": lab.__version__},
         ),
         Image(
             image("catalog", reference.VERSION),

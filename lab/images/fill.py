@@ -1,6 +1,6 @@
 """What an image holds: exactly what its part's launch code asks the cache for.
 
-    python -m lab.images.fill store
+    python -m lab.images.fill store NAME
     python -m lab.images.fill catalog
     python -m lab.images.fill engine GENERATION
     python -m lab.images.fill java RELEASE
@@ -18,7 +18,7 @@ from lab.catalogs import reference
 from lab.engines import GENERATIONS, adapter
 from lab.errors import LabError
 from lab.provision import Cache, Lines
-from lab.stores import seaweedfs
+from lab.stores import named
 
 ROOT = Path("/opt/iceberg-lab")  # the cache inside an image; `lab/runtime/inside.py` reads it
 FOLDERS = ("files", "trees", "java")  # what an image has of it, one layer each
@@ -35,7 +35,7 @@ def files(cache: Cache, part: str, name: str = "") -> list[Path]:
     """All that a part takes from the cache beside Java, fetched and unpacked."""
     match part:
         case "store":
-            return [seaweedfs.program(cache)]
+            return [named(name).program(cache)]
         case "catalog":
             return cache.closure(reference.ARTEFACT)
         case "engine":

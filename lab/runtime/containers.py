@@ -5,7 +5,6 @@ What has no Java of its own (DuckDB, PyIceberg) stays a worker process of the us
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -20,16 +19,17 @@ from testcontainers.core.container import DockerContainer
 
 from lab.catalogs import CatalogEndpoint
 from lab.catalogs.gateway import ACCESS_RECORD
-from lab.containers import Catalog, Network, Part, SeaweedFs, engine_answers
+from lab.containers import Network, Part, engine_answers
 from lab.containers.engines import KINDS, PORTS
 from lab.containers.part import remove, sweep
+from lab.containers.services import CATALOGS, STORES
 from lab.engines import GENERATIONS, adapter
 from lab.errors import LabError
 from lab.model import Generation
 from lab.runtime import reaper
 from lab.runtime.process import Process
 from lab.runtime.stack import MEMORY_BUDGET, Stack
-from lab.stores import StoreEndpoint, access, seaweedfs
+from lab.stores import StoreEndpoint, access
 
 if TYPE_CHECKING:
     from lab.provision import Cache
@@ -101,8 +101,9 @@ class Containers(Stack):
 
     services = frozenset((_NETWORK, _STORE, _CATALOG))
 
-    def __init__(self, cache: Cache, folder: Path, *, memory: int = MEMORY_BUDGET) -> None:
+    def __init__(self, cache: Cache, folder: Path, *, catalog: str, store: str, memory: int = MEMORY_BUDGET) -> None:
         """Raises LabError when no Docker engine answers."""
+        self._store, self._catalog = STORES[store], CATALOGS[catalog]
         engine_answers()
         super().__init__(cache, folder, memory=memory)
         sweep()
@@ -118,25 +119,18 @@ class Containers(Stack):
 
     # ------------------------------------------------------------ what a runtime does its own way
     def _choose_store(self) -> StoreEndpoint:
-        return StoreEndpoint(
-            f"http://127.0.0.1:{self._ports[_STORE][0]}",
-            seaweedfs.REGION,
-            seaweedfs.BUCKET,
-            secrets.token_hex(10),
-            secrets.token_urlsafe(30),
-            access_record=str(self.host.folder / "logs" / access.FILE),
-        )
+        return self._store.choose(self._ports[_STORE][0], str(self.host.folder / "logs" / access.FILE))
 
     def _start_store(self) -> None:
         endpoint = self._store_endpoint()
-        self._run(_STORE, SeaweedFs(self._shared(), endpoint), Path(endpoint.access_record))
+        self._run(_STORE, self._store(self._shared(), endpoint), Path(endpoint.access_record))
 
     def _open_catalog(self) -> str:
         return f"http://127.0.0.1:{self._ports[_CATALOG][0]}"
 
     def _start_catalog(self) -> None:
         store = self._service(_STORE, self._start_store)
-        part = Catalog(self._shared(), self._store_endpoint(), self._ports[_CATALOG][0])
+        part = self._catalog(self._shared(), self._store_endpoint(), self._ports[_CATALOG][0])
         self._run(_CATALOG, part, self.host.folder / "logs" / ACCESS_RECORD)
         store.result()
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lab.catalogs import CatalogEndpoint, gateway, reference
 from lab.engines import adapter
 from lab.model import Generation
 from lab.runtime.process import Process
 from lab.runtime.stack import MEMORY_BUDGET, Stack
-from lab.stores import StoreEndpoint, seaweedfs
+from lab.stores import STORES, StoreEndpoint, named
+
+if TYPE_CHECKING:
+    from lab.provision import Cache
 
 __all__ = ["MEMORY_BUDGET", "Embedded"]
 
@@ -18,13 +22,18 @@ __all__ = ["MEMORY_BUDGET", "Embedded"]
 class Embedded(Stack):
     """Services and engines on this machine. Engines start while the catalog does; what they ask waits there."""
 
-    services = frozenset((gateway.NAME, reference.NAME, seaweedfs.NAME))
+    services = frozenset((gateway.NAME, reference.NAME, *STORES))
+
+    def __init__(self, cache: Cache, folder: Path, *, store: str = STORES[0], memory: int = MEMORY_BUDGET) -> None:
+        """store: one of `STORES`; for the others see `Stack`."""
+        super().__init__(cache, folder, memory=memory)
+        self._store = named(store)
 
     def _choose_store(self) -> StoreEndpoint:
-        return seaweedfs.choose(self.host)
+        return self._store.choose(self.host)
 
     def _start_store(self) -> None:
-        seaweedfs.start(self.host, self._store_endpoint())
+        self._store.start(self.host, self._store_endpoint())
 
     def _open_catalog(self) -> str:
         self._gateway, uri = gateway.launch(self.host)

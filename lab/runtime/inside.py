@@ -1,6 +1,6 @@
 """What runs inside a container of the lab: one part of it, started by the same code that starts it on a laptop.
 
-    python -m lab.runtime.inside store                  SeaweedFS
+    python -m lab.runtime.inside store NAME             SeaweedFS or MinIO
     python -m lab.runtime.inside catalog                the reference catalog behind the lab's gateway
     python -m lab.runtime.inside engine GENERATION      Spark, Trino or Iceberg's library
     python -m lab.runtime.inside network                nothing; whose network the others share
@@ -32,7 +32,7 @@ from lab.provision import Cache
 from lab.runtime import folder as folders
 from lab.runtime.host import EVERYWHERE, Host
 from lab.runtime.jvm import JavaEndpoint, connect
-from lab.stores import StoreEndpoint, access, seaweedfs
+from lab.stores import StoreEndpoint, access, named, s3
 
 ARTEFACTS = Path("/opt/iceberg-lab")  # a cache of the lab's, filled when the image was built
 _READY = "ready"
@@ -47,26 +47,34 @@ class Settings:
     store_url: str = ""
     store_access_key: str = ""
     store_secret_key: str = ""
+    client_environment: str = "{}"  # JSON, see `lab.stores.StoreEndpoint`
     catalog_uri: str = ""  # the gateway's
     token: str = ""  # who shows it may drive Spark or the library, and use Spark Connect
     connect_port: int = 0  # where Spark Connect is to serve at once; 0 for not at all
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
-        said = {name: environment.get(f"LAB_{name.upper()}") or "" for name in cls.__annotations__}
+        said = {name: environment.get(f"LAB_{name.upper()}", "") for name in cls.__annotations__}
         port, connect_port = (int(said.pop(name) or 0) for name in ("port", "connect_port"))
-        return cls(port=port, connect_port=connect_port, **said)
+        return cls(port=port, connect_port=connect_port, **{name: word for name, word in said.items() if word})
 
     @property
     def store(self) -> StoreEndpoint:
-        record = str(folder() / "logs" / access.FILE)
-        keys = (self.store_access_key, self.store_secret_key)
-        return StoreEndpoint(self.store_url, seaweedfs.REGION, seaweedfs.BUCKET, *keys, access_record=record)
+        return StoreEndpoint(
+            self.store_url,
+            s3.REGION,
+            s3.BUCKET,
+            self.store_access_key,
+            self.store_secret_key,
+            access_record=str(folder() / "logs" / access.FILE),
+            client_environment=json.loads(self.client_environment),
+        )
 
     @property
     def catalog(self) -> CatalogEndpoint:
         store = self.store
-        return CatalogEndpoint(self.catalog_uri, reference.warehouse(store), store.url, store.region)
+        where = (self.catalog_uri, reference.warehouse(store), store.url, store.region)
+        return CatalogEndpoint(*where, store.client_environment)
 
 
 def folder() -> Path:
@@ -77,7 +85,7 @@ def serve(part: str, name: str, host: Host, settings: Settings) -> None:
     """Starts a part and returns when it serves. Raises LabError."""
     match part:
         case "store":
-            seaweedfs.start(host, settings.store)
+            named(name).start(host, settings.store)
         case "catalog":
             process, _ = gateway.launch(host)
             upstream = reference.start(host, settings.store, lambda: None)

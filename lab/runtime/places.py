@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,22 +34,13 @@ class Places:
 
     def make(self, cache: Cache, folder: Path, *, memory: int = MEMORY_BUDGET) -> Stack:
         """A lab there. Raises LabError when it can't be had."""
-        return _RUNTIMES[self.runtime](cache, folder, memory)
+        if self.runtime == "containers":
+            from lab.runtime.containers import Containers  # Docker's client is loaded for those who use it
+
+            return Containers(cache, folder, catalog=self.catalog, store=self.store, memory=memory)
+        from lab.runtime.embedded import Embedded
+
+        return Embedded(cache, folder, store=self.store, memory=memory)
 
 
 EMBEDDED = Places()
-
-
-def _embedded(cache: Cache, folder: Path, memory: int) -> Stack:
-    from lab.runtime.embedded import Embedded
-
-    return Embedded(cache, folder, memory=memory)
-
-
-def _containers(cache: Cache, folder: Path, memory: int) -> Stack:
-    from lab.runtime.containers import Containers  # Docker's client is loaded for those who use it
-
-    return Containers(cache, folder, memory=memory)
-
-
-_RUNTIMES: dict[str, Callable[[Cache, Path, int], Stack]] = {"embedded": _embedded, "containers": _containers}

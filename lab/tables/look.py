@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from minio import Minio
 
 from lab.catalogs.vending import session_name
-from lab.stores import StoreEndpoint, access, seaweedfs
+from lab.stores import StoreEndpoint, access, s3
 from lab.stores.access import Access
 from lab.tables.parquet import Footer, footer
 from lab.tables.rest import RestCatalog
@@ -53,16 +53,16 @@ def orphans(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> di
     and of metadata nobody refers to"""
     loaded = rest.load_table(namespace, table)
     location = loaded.metadata["location"].rstrip("/")
-    listed = _listed(seaweedfs.client(store()), location)  # by the administrator: a session may lack the right to
+    listed = _listed(s3.client(store()), location)  # by the administrator: a session may lack the right to
     lost = listed - referenced(loaded, Store(loaded.credentials))
     metadata = sum(path.startswith(f"{location}/metadata/") for path in lost)
     return {"data": len(lost) - metadata, "metadata": metadata}
 
 
-def _listed(s3: Minio, location: str) -> set[str]:
+def _listed(admin: Minio, location: str) -> set[str]:
     """The location of every object below s3://bucket/prefix."""
     path = urlsplit(location)
-    found = s3.list_objects(path.netloc, f"{path.path.strip('/')}/", recursive=True)
+    found = admin.list_objects(path.netloc, f"{path.path.strip('/')}/", recursive=True)
     return {f"{path.scheme}://{path.netloc}/{each.object_name}" for each in found}
 
 
@@ -71,7 +71,7 @@ def deletes(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> di
     far as the record tells, for how many of these no object existed, and how many requests were refused"""
     endpoint, location = store(), rest.load_table(namespace, table).metadata["location"].rstrip("/")
     prefix = urlsplit(location).path.lstrip("/")
-    return deletions(access.below(endpoint, seaweedfs.client(endpoint), f"{prefix}/", session_name(location)))
+    return deletions(access.below(endpoint, s3.client(endpoint), f"{prefix}/", session_name(location)))
 
 
 def deletions(requests: Iterable[Access]) -> dict[str, Any]:

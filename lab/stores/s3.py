@@ -1,0 +1,102 @@
+"""What the lab asks of any store, as its administrator: S3 and nothing else."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+from io import BytesIO
+
+import urllib3
+from minio import Minio
+from minio.error import MinioAdminException, MinioException, S3Error
+
+from lab.runtime.host import LOOPBACK, Host
+from lab.runtime.process import Process, StartFailed
+from lab.stores import StoreEndpoint, access
+
+BUCKET = "lab"
+REGION = "us-east-1"
+IDENTITY = "lab"  # who assumes roles, and the role's name where a store has such names
+_READY_SECONDS = 60.0
+_GRANTS = threading.Lock()  # a bucket has one policy, which each grant writes anew
+
+
+def endpoint(host: Host, **more: dict[str, str]) -> StoreEndpoint:
+    """A free port of the host's, and random keys of this run; `more` is what a store says of itself."""
+    return StoreEndpoint(
+        url=f"http://{LOOPBACK}:{host.port()}",
+        region=REGION,
+        bucket=BUCKET,
+        access_key=secrets.token_hex(10),
+        secret_key=secrets.token_urlsafe(30),
+        access_record=str(host.folder / "logs" / access.FILE),
+        **more,
+    )
+
+
+def client(endpoint: StoreEndpoint, *, timeout: float = 10.0) -> Minio:
+    """An S3 client of the store's administrator."""
+    return Minio(
+        endpoint.url.removeprefix("http://"),
+        access_key=endpoint.access_key,
+        secret_key=endpoint.secret_key,
+        region=endpoint.region,
+        secure=False,
+        http_client=urllib3.PoolManager(timeout=timeout, retries=False),
+    )
+
+
+def grant(endpoint: StoreEndpoint, session: str, actions: Sequence[str], prefix: str) -> None:
+    """A bucket policy's statement: the sessions called `session` may do `actions` (`s3:…`) below `prefix`.
+
+    It names the session's principal, not its role: as in AWS, such a grant is not bounded by the session's own
+    policy, one to the role is.
+    """
+    bucket, s3 = endpoint.bucket, client(endpoint)
+    statement = {
+        "Sid": session,
+        "Effect": "Allow",
+        "Principal": {"AWS": [f"arn:aws:sts::000000000000:assumed-role/{IDENTITY}/{session}"]},
+        "Action": list(actions),
+        "Resource": [f"arn:aws:s3:::{bucket}/{prefix}/*"],
+    }
+    with _GRANTS:
+        try:
+            policy = json.loads(s3.get_bucket_policy(bucket))
+        except S3Error as none_yet:
+            if none_yet.code != "NoSuchBucketPolicy":
+                raise
+            policy = {"Version": "2012-10-17", "Statement": []}
+        others = [known for known in policy["Statement"] if known["Sid"] != session]
+        s3.set_bucket_policy(bucket, json.dumps({**policy, "Statement": [*others, statement]}))
+
+
+def await_write(endpoint: StoreEndpoint, process: Process, prepare: Callable[[], object] = lambda: None) -> None:
+    """Returns when an object has been written: the port answers before that works. Raises StartFailed.
+
+    `prepare` is done before, and again as long as it fails like a store that is still starting.
+    """
+    deadline = time.monotonic() + _READY_SECONDS
+    while True:
+        try:
+            prepare()
+            _write(endpoint)
+            return
+        except (MinioException, MinioAdminException, urllib3.exceptions.HTTPError, ValueError) as reason:
+            if not process.alive():
+                raise StartFailed(process.name, f"ended with exit code {process.wait()}", process.log) from None
+            if time.monotonic() > deadline:
+                raise StartFailed(process.name, f"no object could be written ({reason})", process.log) from None
+        time.sleep(0.05)
+
+
+def _write(endpoint: StoreEndpoint) -> None:
+    """Makes the bucket, and writes and removes an object."""
+    s3 = client(endpoint, timeout=3.0)
+    if not s3.bucket_exists(endpoint.bucket):
+        s3.make_bucket(endpoint.bucket)
+    s3.put_object(endpoint.bucket, ".ready", BytesIO(b"ready"), 5)
+    s3.remove_object(endpoint.bucket, ".ready")
