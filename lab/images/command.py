@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -13,6 +14,7 @@ from lab.images import build as builder
 from lab.images import compose as composing
 from lab.images import declared
 from lab.provision import Cache, shown_on
+from lab.stores import STORES
 
 _OUT = Console(markup=False, width=None if sys.stdout.isatty() else 240)
 _ERR = Console(stderr=True, markup=False, width=None if sys.stderr.isatty() else 240)
@@ -26,8 +28,11 @@ def images() -> None:
 @images.command()
 @click.argument("globs", required=False)
 @click.option("--base", metavar="IMAGE", help="any Debian-like image with Python 3.11 or newer")
+@click.option(
+    "--polaris", metavar="FOLDER", type=Path, help="an unpacked distribution of Polaris: build its image alone"
+)
 @click.option("--verbose", is_flag=True, help="tell each step of each build")
-def build(globs: str | None, base: str | None, verbose: bool) -> None:
+def build(globs: str | None, base: str | None, polaris: Path | None, verbose: bool) -> None:
     """Build all images, or those that comma-separated GLOBS name: 'spark*,catalog', 'trino-483'.
 
     \b
@@ -41,7 +46,8 @@ def build(globs: str | None, base: str | None, verbose: bool) -> None:
                 _ERR.print(line, highlight=False)
             status.update(line.strip()[:100])
 
-        builder.build(declared.chosen(globs), Cache(progress=shown_on(_ERR)), base, tell)
+        wanted = [declared.polaris(polaris)] if polaris else declared.chosen(globs)
+        builder.build(wanted, Cache(progress=shown_on(_ERR)), base, tell)
 
 
 @images.command("list")
@@ -81,7 +87,7 @@ def write() -> None:
 
 
 @compose.command()
-@click.option("--store", type=click.Choice(("seaweedfs", "minio")), default="seaweedfs", show_default=True)
+@click.option("--store", type=click.Choice(STORES), default=STORES[0], show_default=True)
 @click.option("--anew", is_flag=True, help="make up new secrets; containers that have the old ones must start again")
 def env(store: str, anew: bool) -> None:
     """Write compose/.env: random secrets, for your eyes only, and the ports that snippets name."""

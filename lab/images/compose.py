@@ -16,12 +16,13 @@ from typing import Any
 from lab.catalogs import reference
 from lab.containers.engines import KINDS, PORTS, image_of
 from lab.containers.part import image
+from lab.containers.services import STORES, SeaweedFs
 from lab.engines import GENERATIONS, spark
 from lab.errors import LabError
 from lab.images.context import PROJECT
 from lab.model import Generation
 from lab.runtime.folder import write_private
-from lab.stores import seaweedfs
+from lab.stores import s3
 
 FILE = PROJECT / "compose" / "compose.yaml"
 SECRETS = FILE.with_name(".env")
@@ -50,6 +51,7 @@ def composed() -> dict[str, Any]:
         "LAB_STORE_URL": _local(port["LAB_STORE_PORT"]),
         "LAB_STORE_ACCESS_KEY": _secret("LAB_STORE_ACCESS_KEY"),
         "LAB_STORE_SECRET_KEY": _secret("LAB_STORE_SECRET_KEY"),
+        "LAB_CLIENT_ENVIRONMENT": _secret("LAB_CLIENT_ENVIRONMENT"),
     }
     return {
         "name": "iceberg-lab",
@@ -62,8 +64,8 @@ def composed() -> dict[str, Any]:
             },
             "store": _service(
                 # `iceberg-lab compose env --store minio` names the other one.
-                f"${{LAB_STORE_IMAGE:-{_store_image()}}}",
-                ["${LAB_STORE_PART:-store}"],
+                f"${{LAB_STORE_IMAGE:-{SeaweedFs.IMAGE}}}",
+                ["store", f"${{LAB_STORE:-{SeaweedFs.NAME}}}"],
                 {"LAB_PORT": port["LAB_STORE_PORT"], **store},
             ),
             "catalog": _service(
@@ -89,7 +91,7 @@ def write() -> Path:
     return FILE
 
 
-def environment(store: str = "", *, anew: bool = False) -> Path:
+def environment(store: str, *, anew: bool = False) -> Path:
     """Writes compose/.env with random secrets, for its owner's eyes; what it has already stays, unless `anew`."""
     if not FILE.exists():
         raise LabError(f"{FILE} is missing; write it first: iceberg-lab compose write")
@@ -98,8 +100,9 @@ def environment(store: str = "", *, anew: bool = False) -> Path:
     made = {name: held.get(name) or _random(name) for name in RANDOM}
     for name, number in ports().items():
         made[name] = str(number)
-    if store == "minio":
-        made |= {"LAB_STORE_IMAGE": image("minio", "2021-04-22"), "LAB_STORE_PART": "minio"}
+    chosen = STORES[store]
+    made |= {"LAB_STORE": chosen.NAME, "LAB_STORE_IMAGE": chosen.IMAGE, **chosen.CLIENT_ENVIRONMENT}
+    made["LAB_CLIENT_ENVIRONMENT"] = f"'{json.dumps(dict(chosen.CLIENT_ENVIRONMENT))}'"
     write_private(SECRETS, "".join(f"{name}={value}\n" for name, value in made.items()))
     return SECRETS
 
@@ -140,7 +143,7 @@ def _of_spark(generation: Generation) -> str:
         f"{spark.CATALOG}.warehouse": _warehouse(),
         f"{spark.CATALOG}.s3.endpoint": "http://127.0.0.1:$LAB_STORE_PORT",
         f"{spark.CATALOG}.s3.path-style-access": "true",
-        f"{spark.CATALOG}.client.region": seaweedfs.REGION,
+        f"{spark.CATALOG}.client.region": s3.REGION,
     }
     options = " \\\n".join(f'  --conf "{key}={value}"' for key, value in conf.items())
     text = f"""\
@@ -202,7 +205,7 @@ import duckdb
 lab = duckdb.connect()
 lab.execute("INSTALL httpfs; LOAD httpfs; INSTALL avro; LOAD avro; INSTALL iceberg; LOAD iceberg")
 lab.execute(f"SET s3_endpoint = '127.0.0.1:{{os.environ['LAB_STORE_PORT']}}'")
-lab.execute("SET s3_use_ssl = false; SET s3_url_style = 'path'; SET s3_region = '{seaweedfs.REGION}'")
+lab.execute("SET s3_use_ssl = false; SET s3_url_style = 'path'; SET s3_region = '{s3.REGION}'")
 catalog = f"http://127.0.0.1:{{os.environ['LAB_CATALOG_PORT']}}"
 lab.execute(f"ATTACH '{_warehouse()}' AS lab (TYPE iceberg, ENDPOINT '{{catalog}}', AUTHORIZATION_TYPE 'none')")
 print(lab.sql("SHOW ALL TABLES"))
@@ -226,7 +229,7 @@ lab = load_catalog(
         "warehouse": "{_warehouse()}",
         "header.X-Iceberg-Access-Delegation": "vended-credentials",
         "s3.endpoint": f"http://127.0.0.1:{{os.environ['LAB_STORE_PORT']}}",
-        "s3.region": "{seaweedfs.REGION}",
+        "s3.region": "{s3.REGION}",
     }},
 )
 print(lab.list_namespaces())
@@ -239,7 +242,7 @@ def _of_kind(kind: str) -> list[Generation]:
 
 
 def _warehouse() -> str:
-    return f"s3://{seaweedfs.BUCKET}/warehouse"
+    return f"s3://{s3.BUCKET}/warehouse"
 
 
 # ------------------------------------------------------------ services
@@ -261,6 +264,7 @@ def _engine(generation: Generation, port: Mapping[str, int]) -> dict[str, Any]:
         "LAB_PORT": port[_variable(generation, "PORT")],
         "LAB_STORE_URL": _local(port["LAB_STORE_PORT"]),
         "LAB_CATALOG_URI": _local(port["LAB_CATALOG_PORT"]),
+        "LAB_CLIENT_ENVIRONMENT": _secret("LAB_CLIENT_ENVIRONMENT"),
     }
     if generation.kind != "trino":
         variables["LAB_TOKEN"] = _secret("LAB_TOKEN")
@@ -279,7 +283,7 @@ def _polaris(port: int) -> dict[str, Any]:
         "polaris.realm-context.realms": "POLARIS",
         "POLARIS_BOOTSTRAP_CREDENTIALS": f"POLARIS,root,{_secret('LAB_POLARIS_SECRET')}",
         'polaris.features."SUPPORTED_CATALOG_STORAGE_TYPES"': '["S3"]',
-        "AWS_REGION": seaweedfs.REGION,
+        "AWS_REGION": s3.REGION,
         "AWS_ACCESS_KEY_ID": _secret("LAB_STORE_ACCESS_KEY"),
         "AWS_SECRET_ACCESS_KEY": _secret("LAB_STORE_SECRET_KEY"),
     }
@@ -309,10 +313,6 @@ def _variable(generation: Generation, what: str) -> str:
 
 def _has_connect(generation: Generation) -> bool:
     return any(artefact.startswith("pypi:pyspark-client==") for artefact in generation.artefacts)
-
-
-def _store_image() -> str:
-    return image("seaweedfs", seaweedfs.ARTEFACT.partition("==")[2])
 
 
 def _local(port: int) -> str:
