@@ -129,7 +129,8 @@ def _asked(client: Any, base: Base) -> Base:
 
 
 def _build(client: Any, image: Image, cache: Cache, base: Base, tell: Callable[[str], None]) -> None:
-    content = context.content(image, cache, base)
+    lacks: list[str] = []
+    content = context.content(image, cache, base, lacks)
     arguments = {"BASE": base.name, "PART": " ".join(image.part), **image.arguments}
     # A stage whose image is there to give what the context gives needs no image of its own.
     given = {name.partition("/")[0] for name, _ in content}
@@ -147,6 +148,10 @@ def _build(client: Any, image: Image, cache: Cache, base: Base, tell: Callable[[
     said: list[str] = []
     for line in lines:
         if "error" in line:
+            if said[-1:] and " FROM " in said[-1]:
+                stage = said[-1].partition(": ")[2]
+                cure = "; ".join(lacks) or "name an image that is here"
+                raise LabError(f"{image.name}: {stage}: can't be pulled ({_flat(line['error'])[:120]}): {cure}")
             raise _told(LabError(line["error"]), said)
         text = _COLOUR.sub("", str(line.get("stream", ""))).strip()
         said = [*said, *text.splitlines()][-6:]

@@ -133,19 +133,23 @@ def site(cache: Cache, base: Base) -> Path:
     return cache.derived(f"site-{key}", build)
 
 
-def content(image: Image, cache: Cache, base: Base) -> list[tuple[str, Path]]:
-    """Name within the context → file or folder here. Fetches what the cache lacks and this machine can have."""
+def content(image: Image, cache: Cache, base: Base, lacks: list[str]) -> list[tuple[str, Path]]:
+    """Name within the context → file or folder here. Fetches what the cache lacks and this machine can have.
+
+    lacks: told why this machine has not what a stage of the Dockerfile then has to make.
+    """
     found = [("Dockerfile", folder(image) / "Dockerfile"), ("site", site(cache, base)), *modules().items()]
     if image.distribution:
         found.append(("distribution", image.distribution))
     native = platform.system() == "Linux" and platform.machine() == base.machine
     used: list[Path] = []
-    if native or image.part[0] != "store":  # else it is a program of another system
-        with suppress(NotProvided):
+    try:
+        if native or image.part[0] != "store":  # else it is a program of another system
             used += fill.files(cache, *image.part)
-    if native and image.java:
-        with suppress(NotProvided):
+        if native and image.java:
             used.append(cache.java(image.java))
+    except NotProvided as reason:
+        lacks.append(str(reason))
     for path in used:
         if not path.is_relative_to(cache.root) or path.is_relative_to(cache.root / "derived"):
             found.append(("jdk", path) if path.is_dir() else (f"bin/{path.name}", path))
