@@ -254,7 +254,7 @@ class Session:
             if not columns:
                 return Rows()
             description = json.loads(schema.json())
-            batches = spark_rows.fetch(frame)
+            batches = spark_rows.fetch(self._gateway.jvm, frame)
         except (Py4JError, OSError) as error:
             return jvm.failure(self._gateway, error)
         return Rows(columns, spark_rows.rows(batches, description, self._variant))
