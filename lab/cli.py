@@ -22,7 +22,7 @@ from lab import labs, plan, repro
 from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS
 from lab.errors import LabError, UsageError
-from lab.images.command import images
+from lab.images.command import compose, images
 from lab.model import Failure, Rows
 from lab.records import compare as comparing
 from lab.records.record import as_json, read, recorded, valid
@@ -274,6 +274,7 @@ def _one(generation: str) -> tuple[Any, ...]:
 
 
 main.add_command(images)
+main.add_command(compose)
 
 
 @main.command("list")

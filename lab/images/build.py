@@ -28,8 +28,9 @@ from lab.provision import Cache
 
 OWN_BASE, PUBLIC_BASE = "iceberg-lab/base:bookworm", "python:3.11-slim-bookworm"
 INPUTS, BASE, VERSIONS = "iceberg-lab.inputs", "iceberg-lab.base", "iceberg-lab.versions"
-GIVEN = {"jdk": "JDK"}  # folder of the context → argument of a Dockerfile: the image that else provides it
+GIVEN = {"jdk": "JDK", "bin": "GO"}  # folder of the context → argument of a Dockerfile: the image that else provides it
 _STAGE = "iceberg-lab.stage"  # label of what a build leaves behind of its first stages
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _BUILD_SECONDS = 1800.0  # of silence
 
 
@@ -128,10 +129,12 @@ def _asked(client: Any, base: Base) -> Base:
 
 
 def _build(client: Any, image: Image, cache: Cache, base: Base, tell: Callable[[str], None]) -> None:
-    content = context.content(image, cache, base)
-    arguments = {"BASE": base.name, "PART": " ".join(image.part)}
+    lacks: list[str] = []
+    content = context.content(image, cache, base, lacks)
+    arguments = {"BASE": base.name, "PART": " ".join(image.part), **image.arguments}
     # A stage whose image is there to give what the context gives needs no image of its own.
-    arguments |= {argument: base.name for folder, argument in GIVEN.items() if folder in dict(content)}
+    given = {name.partition("/")[0] for name, _ in content}
+    arguments |= {argument: base.name for folder, argument in GIVEN.items() if folder in given}
     lines = client.api.build(
         fileobj=context.stream(content),
         custom_context=True,
@@ -145,9 +148,13 @@ def _build(client: Any, image: Image, cache: Cache, base: Base, tell: Callable[[
     said: list[str] = []
     for line in lines:
         if "error" in line:
+            if said[-1:] and " FROM " in said[-1]:
+                stage = said[-1].partition(": ")[2]
+                cure = "; ".join(lacks) or "name an image that is here"
+                raise LabError(f"{image.name}: {stage}: can't be pulled ({_flat(line['error'])[:120]}): {cure}")
             raise _told(LabError(line["error"]), said)
-        text = str(line.get("stream", "")).rstrip()
-        said = [*said[-10:], *filter(None, [text])]
+        text = _COLOUR.sub("", str(line.get("stream", ""))).strip()
+        said = [*said, *text.splitlines()][-6:]
         if text.startswith("Step "):
             tell(f"  {text}")
 

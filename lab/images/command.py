@@ -1,17 +1,20 @@
-"""`iceberg-lab images`: builds the lab's container images, and tells which are there."""
+"""`iceberg-lab images` and `iceberg-lab compose`: the lab's container images, and the lab for use by hand."""
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from lab.images import build as builder
+from lab.images import compose as composing
 from lab.images import declared
 from lab.provision import Cache, shown_on
+from lab.stores import STORES
 
 _OUT = Console(markup=False, width=None if sys.stdout.isatty() else 240)
 _ERR = Console(stderr=True, markup=False, width=None if sys.stderr.isatty() else 240)
@@ -25,8 +28,11 @@ def images() -> None:
 @images.command()
 @click.argument("globs", required=False)
 @click.option("--base", metavar="IMAGE", help="any Debian-like image with Python 3.11 or newer")
+@click.option(
+    "--polaris", metavar="FOLDER", type=Path, help="an unpacked distribution of Polaris: build its image alone"
+)
 @click.option("--verbose", is_flag=True, help="tell each step of each build")
-def build(globs: str | None, base: str | None, verbose: bool) -> None:
+def build(globs: str | None, base: str | None, polaris: Path | None, verbose: bool) -> None:
     """Build all images, or those that comma-separated GLOBS name: 'spark*,catalog', 'trino-483'.
 
     \b
@@ -40,7 +46,8 @@ def build(globs: str | None, base: str | None, verbose: bool) -> None:
                 _ERR.print(line, highlight=False)
             status.update(line.strip()[:100])
 
-        builder.build(declared.chosen(globs), Cache(progress=shown_on(_ERR)), base, tell)
+        wanted = [declared.polaris(polaris)] if polaris else declared.chosen(globs)
+        builder.build(wanted, Cache(progress=shown_on(_ERR)), base, tell)
 
 
 @images.command("list")
@@ -66,3 +73,28 @@ def list_(form: str) -> None:
         versions = " ".join(f"{name} {version}" for name, version in row["versions"].items())  # type: ignore[union-attr]
         table.add_row(str(row["image"]), size, str(row["created"] or "")[:16], str(row["state"]), versions)
     _OUT.print(table)
+
+
+@click.group()
+def compose() -> None:
+    """The lab for use by hand: docker compose -f compose/compose.yaml up --wait."""
+
+
+@compose.command()
+def write() -> None:
+    """Write compose/compose.yaml anew from the declarations."""
+    print(composing.write())
+
+
+@compose.command()
+@click.option("--store", type=click.Choice(STORES), default=STORES[0], show_default=True)
+@click.option("--anew", is_flag=True, help="make up new secrets; containers that have the old ones must start again")
+def env(store: str, anew: bool) -> None:
+    """Write compose/.env: random secrets, for your eyes only, and the ports that snippets name."""
+    print(composing.environment(store, anew=anew))
+
+
+@compose.command()
+def snippets() -> None:
+    """Print how spark-sql, pyspark, Trino, DuckDB and PyIceberg connect: variables, no values."""
+    print(composing.snippets())

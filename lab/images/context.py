@@ -13,6 +13,7 @@ import ast
 import hashlib
 import json
 import os
+import platform
 import subprocess
 import sys
 import tarfile
@@ -30,12 +31,13 @@ from lab.errors import LabError
 from lab.images import fill
 from lab.images.declared import Image
 from lab.provision import Cache, NotProvided
+from lab.stores import STORES
 
 PROJECT = Path(lab.__file__).parents[1]
 # What an image runs, and what that asks for by name or by path instead of by import.
 _ROOTS = (
     *("lab.runtime.inside", "lab.images.fill", "lab.runtime.guard", "lab.catalogs.gateway"),
-    *("lab.engines.spark", "lab.engines.trino", "lab.engines.iceberg"),
+    *("lab.engines.spark", "lab.engines.trino", "lab.engines.iceberg", *(f"lab.stores.{store}" for store in STORES)),
 )
 # Dependencies of what stays on the user's machine.
 _OUTSIDE = ("click", "fastavro", "jsonschema", "pytest", "testcontainers")
@@ -108,6 +110,7 @@ def inputs(image: Image, cache: Cache) -> str:
         for member in cache.lock.members(artefact):
             digest.update(json.dumps([member, *(file.sha256 for file in cache.lock.artefacts[member])]).encode())
     digest.update(json.dumps([image.part, dict(image.versions), requirements()]).encode())
+    digest.update(json.dumps(dict(image.arguments)).encode())
     return digest.hexdigest()[:16]
 
 
@@ -130,19 +133,27 @@ def site(cache: Cache, base: Base) -> Path:
     return cache.derived(f"site-{key}", build)
 
 
-def content(image: Image, cache: Cache, base: Base) -> list[tuple[str, Path]]:
-    """Name within the context → file or folder here. Fetches what the cache lacks and this machine can have."""
+def content(image: Image, cache: Cache, base: Base, lacks: list[str]) -> list[tuple[str, Path]]:
+    """Name within the context → file or folder here. Fetches what the cache lacks and this machine can have.
+
+    lacks: told why this machine has not what a stage of the Dockerfile then has to make.
+    """
     found = [("Dockerfile", folder(image) / "Dockerfile"), ("site", site(cache, base)), *modules().items()]
-    used = fill.files(cache, *image.part)
-    if image.java:
-        with suppress(NotProvided):
-            home = cache.java(image.java)
-            if home.is_relative_to(cache.root):
-                used.append(home)
-            else:
-                found.append(("jdk", home))
-    found += [(f"cache/{entry}", cache.root / entry) for entry in sorted(fill.entries(cache, used))]
-    return found
+    if image.distribution:
+        found.append(("distribution", image.distribution))
+    native = platform.system() == "Linux" and platform.machine() == base.machine
+    used: list[Path] = []
+    try:
+        if native or image.part[0] != "store":  # else it is a program of another system
+            used += fill.files(cache, *image.part)
+        if native and image.java:
+            used.append(cache.java(image.java))
+    except NotProvided as reason:
+        lacks.append(str(reason))
+    for path in used:
+        if not path.is_relative_to(cache.root) or path.is_relative_to(cache.root / "derived"):
+            found.append(("jdk", path) if path.is_dir() else (f"bin/{path.name}", path))
+    return [*found, *((f"cache/{entry}", cache.root / entry) for entry in sorted(fill.entries(cache, used)))]
 
 
 def stream(content: list[tuple[str, Path]]) -> Iterator[bytes]:

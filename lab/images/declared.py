@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import lab
 from lab.catalogs import reference
 from lab.containers.engines import KINDS, image_of
 from lab.containers.part import image
 from lab.engines import GENERATIONS
-from lab.errors import UsageError
+from lab.errors import LabError, UsageError
 from lab.images import fill
-from lab.stores import seaweedfs
+from lab.stores import minio, seaweedfs
+
+JAVA_OF_POLARIS = "21"
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,8 @@ class Image:
     part: tuple[str, ...]  # words of `lab.images.fill` and `lab.runtime.inside`
     artefacts: tuple[str, ...]  # of the lock
     versions: Mapping[str, str] = field(hash=False)
+    arguments: Mapping[str, str] = field(default_factory=dict, hash=False)  # of its Dockerfile alone
+    distribution: Path | None = None  # unpacked here, given by the user
 
     @property
     def folder(self) -> str:
@@ -56,6 +62,14 @@ def _declared() -> list[Image]:
             {"seaweedfs": seaweedfs.VERSION, "lab": lab.__version__},
         ),
         Image(
+            image("minio", minio.VERSION),
+            "MinIO at its last release under Apache-2.0",
+            ("store", minio.NAME),
+            minio.ARTEFACTS,
+            {"minio": minio.VERSION, "lab": lab.__version__},
+            {"SOURCE": f"{minio.MODULE}@{minio.RELEASE}"},
+        ),
+        Image(
             image("catalog", reference.VERSION),
             "Iceberg's reference catalog with the lab's gateway",
             ("catalog",),
@@ -67,6 +81,30 @@ def _declared() -> list[Image]:
 
 
 IMAGES: dict[str, Image] = {one.name: one for one in _declared()}
+
+
+def polaris(distribution: Path) -> Image:
+    """The image of an unpacked binary distribution of Apache Polaris. Raises LabError for a folder that is none."""
+    started = distribution / "server" / "quarkus-run.jar"
+    named = [
+        found[1]
+        for jar in distribution.glob("server/lib/main/org.apache.polaris.polaris-core-*.jar")
+        if (found := re.search(r"polaris-core-(.+)\.jar$", jar.name))
+    ]
+    if not started.is_file() or not named:
+        raise LabError(
+            f"{distribution} is no unpacked distribution of Polaris: name the folder that has {started.name} in server/"
+        )
+    versions = {"polaris": named[0], "java": JAVA_OF_POLARIS, "lab": lab.__version__}
+    java = f"java:{JAVA_OF_POLARIS}"
+    return Image(
+        image("polaris", named[0]),
+        "Apache Polaris",
+        ("java", JAVA_OF_POLARIS),
+        (java,),
+        versions,
+        distribution=distribution,
+    )
 
 
 def chosen(globs: str | None) -> list[Image]:

@@ -49,7 +49,7 @@ def files(cache: Cache, part: str, name: str = "") -> list[Path]:
 def entries(cache: Cache, used: list[Path]) -> set[Path]:
     """What of the cache, relative to its root, holds the files that are used: files, and unpacked folders whole."""
     within = (path.relative_to(cache.root) for path in used if path.is_relative_to(cache.root))
-    return {path if path.parts[0] == "files" else Path(*path.parts[:2]) for path in within}
+    return {path if path.parts[0] == "files" else Path(*path.parts[:2]) for path in within if path.parts[0] in FOLDERS}
 
 
 def main(part: str, name: str = "") -> None:
