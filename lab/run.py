@@ -317,8 +317,7 @@ class Run:
                             self._tables.get(ORDERS_V2, NAMESPACE).result()
                             done.append(plain_read(session, who))
                         break
-                effective = {**self.lab.catalog().client_environment, **session.settings}
-                return _Part(who.name, tuple(done), engine.versions(), effective)
+                return _Part(who.name, tuple(done), engine.versions(), dict(session.settings))
         except LabError as e:
             return self._nothing(who, e)
 

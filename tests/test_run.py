@@ -84,7 +84,7 @@ class FakeLab:
         return None
 
     def catalog(self) -> Any:
-        return SimpleNamespace(client_environment={})
+        return None
 
     @contextmanager
     def using(self, generation: Any) -> Iterator[dict[str, Any]]:
