@@ -244,7 +244,7 @@ class Expect:
     `facts` maps a path into the observation's facts (`"history.operations"`) to the value it must have; `rows` maps a
     step to the wrong rows that come back today instead of the truth (silently-wrong only).
     Where the expectation differs from the document's claim, `cause` names the class, method or setting
-    and `control` the cell in which it is gone.
+    and `control` the cell in which it is gone. `stores` is for what one store does otherwise than the rest.
     """
 
     outcome: Outcome
@@ -252,6 +252,7 @@ class Expect:
     generations: str = "*"  # comma-separated globs over the cell's reader
     variants: str = "*"
     writers: str = "*"
+    stores: str = "*"
     failure: Chain | None = None
     at: str = "*"
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -347,16 +348,16 @@ class Behaviour:
 
     def expectation(self, cell: Cell) -> Expect | None:
         """What we assert for this cell: the first entry that matches."""
-        matching = (e for e in self.expect if _applies(e.generations, e.variants, e.writers, cell))
+        matching = (e for e in self.expect if matches_globs(e.stores, cell.store) and _applies(e, e.writers, cell))
         return next(matching, None)
 
     def claim(self, cell: Cell) -> Claim | None:
         """What the document says of this cell, if it says anything."""
-        return next((c for c in self.claims if _applies(c.generations, c.variants, "*", cell)), None)
+        return next((c for c in self.claims if _applies(c, "*", cell)), None)
 
 
-def _applies(generations: str, variants: str, writers: str, cell: Cell) -> bool:
-    named = ((generations, cell.reader), (variants, cell.variant), (writers, cell.writer))
+def _applies(declared: Expect | Claim, writers: str, cell: Cell) -> bool:
+    named = ((declared.generations, cell.reader), (declared.variants, cell.variant), (writers, cell.writer))
     return all(matches_globs(globs, name) for globs, name in named)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -266,10 +267,13 @@ class Run:
         def work() -> None:
             future = self.results[case.cell]
             try:
-                recorded = self._observe(case, first.result())
+                try:
+                    recorded = self._observe(case, first.result())
+                except Exception as fault:  # the lab's own: told for this cell, and the others go on
+                    recorded = self._observe(case, self._faulty(case.reader, fault))
                 self.on_seen(case, recorded)
                 future.set_result(recorded)
-            except BaseException as e:  # a fault of the lab's own must reach who waits for the cell
+            except BaseException as e:  # what can't even be recorded must reach who waits for the cell
                 future.set_exception(e)
 
         return work
@@ -313,10 +317,15 @@ class Run:
                             self._tables.get(ORDERS_V2, NAMESPACE).result()
                             done.append(plain_read(session, who))
                         break
-                effective = {**self.lab.catalog().client_environment, **session.settings}
-                return _Part(who.name, tuple(done), engine.versions(), effective)
+                return _Part(who.name, tuple(done), engine.versions(), dict(session.settings))
         except LabError as e:
             return self._nothing(who, e)
+
+    def _faulty(self, who: Generation, fault: Exception) -> _Part:
+        log = self.lab.host.log("lab")
+        with log.open("a") as file:
+            traceback.print_exception(fault, file=file)
+        return self._nothing(who, LabError(f"the lab failed with {type(fault).__name__}: {fault}; read {log}"))
 
     def _nothing(self, who: Generation, why: LabError) -> _Part:
         """Nothing ran: something is missing on this machine, or else something is broken."""

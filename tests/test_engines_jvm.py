@@ -257,6 +257,38 @@ def test_only_what_spark_pickles_is_unpickled() -> None:
         spark_rows.rows([b"cposix\nsystem\n(S'true'\ntR."], {"fields": []}, no_variant)
 
 
+class JavaSocket:
+    """java.net.Socket and the streams around it, as far as rows are fetched through them."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._socket = socket.create_connection((host, port))
+
+    def setSoTimeout(self, milliseconds: int) -> None:
+        self._socket.settimeout(milliseconds / 1000)
+
+    def getInputStream(self) -> Any:
+        return self
+
+    getOutputStream = getInputStream
+
+    def write(self, content: bytes) -> None:
+        self._socket.sendall(content)
+
+    def readAllBytes(self) -> bytes:
+        return b"".join(iter(lambda: self._socket.recv(65_536), b""))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+JAVA = SimpleNamespace(
+    java=SimpleNamespace(
+        net=SimpleNamespace(Socket=JavaSocket),
+        io=SimpleNamespace(DataInputStream=lambda stream: stream, DataOutputStream=lambda stream: stream),
+    )
+)
+
+
 class Frame:
     """A Dataset whose rows a socket serves, as Spark's do."""
 
@@ -285,15 +317,15 @@ class Frame:
 
 def test_batches_are_fetched_whole() -> None:
     frame = Frame([b"ok", b"one", b"two" * 100_000])
-    assert spark_rows.fetch(frame) == [b"one", b"two" * 100_000]
+    assert spark_rows.fetch(JAVA, frame) == [b"one", b"two" * 100_000]
     assert frame.secret == b"secret"
 
 
 def test_rows_cut_short_are_never_taken_for_all_of_them() -> None:
     with pytest.raises(ConnectionError, match="in the middle"):
-        spark_rows.fetch(Frame([b"ok", b"one"], truncate=1))
+        spark_rows.fetch(JAVA, Frame([b"ok", b"one"], truncate=1))
     with pytest.raises(Py4JError, match="pickling"):
-        spark_rows.fetch(Frame([b"ok", b"one"], error=Py4JError("pickling failed")))
+        spark_rows.fetch(JAVA, Frame([b"ok", b"one"], error=Py4JError("pickling failed")))
 
 
 # ---------------------------------------------------------------- cause chains

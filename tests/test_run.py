@@ -84,7 +84,7 @@ class FakeLab:
         return None
 
     def catalog(self) -> Any:
-        return SimpleNamespace(client_environment={})
+        return None
 
     @contextmanager
     def using(self, generation: Any) -> Iterator[dict[str, Any]]:
@@ -216,13 +216,20 @@ def test_a_reader_sees_what_each_writer_wrote(engines: Engines, tmp_path: Path) 
     assert set(outcomes(run).values()) == {Outcome.SILENTLY_WRONG}
 
 
-def test_a_fault_of_the_lab_itself_reaches_who_waits(engines: Engines, tmp_path: Path) -> None:
+def test_a_fault_of_the_lab_itself_is_told_for_its_cell_and_the_others_go_on(engines: Engines, tmp_path: Path) -> None:
     def broken(who: str, sql: str) -> Answer | None:
-        raise RuntimeError("a bug")
+        if who == "trino-483" and sql.startswith("SELECT"):
+            raise RuntimeError("a bug")
+        return None
 
     engines.wrong = broken
-    with pytest.raises(RuntimeError, match="a bug"):
-        ran(tmp_path, "H-v3-read", "trino-483")
+    lab = FakeLab()
+    lab.host = SimpleNamespace(log=lambda name: tmp_path / f"{name}.log")
+    run = ran(tmp_path, "H-v3-read", "trino-*", lab)
+    assert sorted(outcomes(run).values()) == [Outcome.NOT_RUN, Outcome.WORKS]
+    (why,) = run.broken
+    assert why.startswith("trino-483: the lab failed with RuntimeError: a bug; read ")
+    assert "Traceback" in (tmp_path / "lab.log").read_text()
 
 
 def test_a_step_without_words_for_an_engine_is_a_fault_of_the_declaration(engines: Engines, tmp_path: Path) -> None:

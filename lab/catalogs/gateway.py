@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import lab
+from lab.catalogs.polaris import Upstream
 from lab.runtime.host import LOOPBACK, Host
 from lab.runtime.process import Process
 from lab.stores import StoreEndpoint
@@ -35,6 +36,7 @@ class Settings:
     upstream: str  # the catalog's URI
     store: dict[str, Any]  # a StoreEndpoint
     record: str  # file of the access record
+    polaris: dict[str, Any] | None = None  # a polaris.Upstream, where the catalog wants a token
 
 
 def launch(host: Host) -> tuple[Process, str]:
@@ -53,9 +55,10 @@ def _packages() -> str:
     return os.pathsep.join(filter(None, (str(Path(lab.__file__).parents[1]), os.environ.get("PYTHONPATH"))))
 
 
-def serve(host: Host, process: Process, store: StoreEndpoint, upstream: str) -> None:
+def serve(host: Host, process: Process, store: StoreEndpoint, upstream: str | Upstream) -> None:
     """Lets the gateway pass requests on to the catalog at `upstream`, with sessions of `store`."""
-    settings = Settings(upstream, asdict(store), str(host.folder / "logs" / ACCESS_RECORD))
+    uri, polaris = (upstream, None) if isinstance(upstream, str) else (upstream.uri, asdict(upstream))
+    settings = Settings(uri, asdict(store), str(host.folder / "logs" / ACCESS_RECORD), polaris)
     process.stdin.write(json.dumps(asdict(settings)).encode() + b"\n")
 
 
@@ -69,15 +72,18 @@ def main() -> None:
 
     import uvicorn  # slow to load, and nothing waits for them before the first request is served
 
-    from lab.catalogs import proxy, vending
+    from lab.catalogs import polaris, proxy, upstream, vending
 
     line = sys.stdin.readline()
     if not line:
         return
     settings = Settings(**json.loads(line))
-    vend = vending.Vending(StoreEndpoint(**settings.store))
+    stages: list[proxy.Stage] = [vending.within_reach, vending.Vending(StoreEndpoint(**settings.store))]
+    if settings.polaris is not None:
+        of = polaris.Upstream(**settings.polaris)
+        stages.append(upstream.Authorized(lambda: polaris.token(of)))
     with Path(settings.record).open("a") as record:
-        app = proxy.Proxy(settings.upstream, [vending.within_reach, vend], record)
+        app = proxy.Proxy(settings.upstream, stages, record)
         server = uvicorn.Server(
             uvicorn.Config(
                 app,

@@ -43,6 +43,7 @@ class _Engine(Part):
             LAB_PORT=str(self.endpoint["port"]),
             LAB_STORE_URL=self.catalog.s3_endpoint,
             LAB_CATALOG_URI=self.catalog.uri,
+            LAB_WAREHOUSE=self.catalog.warehouse,
             LAB_CLIENT_ENVIRONMENT=json.dumps(dict(self.catalog.client_environment)),
         )
 

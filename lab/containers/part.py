@@ -52,20 +52,38 @@ def image(kind: str, version: str) -> str:
     return f"iceberg-lab/{kind}:{version}"
 
 
-class Ready(WaitStrategy):
-    """Waits for the line with which a part of the lab says that it serves. Raises LabError with its last words."""
+class Answers(WaitStrategy):
+    """Waits until a check holds. Raises LabError with the container's last words when it ends or takes too long."""
+
+    def __init__(self, check: Callable[[], bool]) -> None:
+        super().__init__()
+        self._check = check
 
     def wait_until_ready(self, container: WaitStrategyTarget) -> None:
         running = container.get_wrapped_container()
         deadline = time.monotonic() + START_SECONDS
-        while _READY not in running.logs(stdout=True, stderr=False):
+        while not self._serves(running):
             running.reload()
             ended = running.status not in ("created", "running")
             if ended or time.monotonic() > deadline:
-                why = f"ended with exit code {running.attrs['State']['ExitCode']}" if ended else "is not ready"
+                code = running.attrs["State"]["ExitCode"]
+                why = f"ended with exit code {code}" if ended else f"is not ready after {START_SECONDS:.0f} s"
                 last = running.logs(stdout=False, stderr=True, tail=_LOG_LINES).decode(errors="replace")
                 raise LabError(f"{running.name} {why}" + "".join(f"\n  | {line}" for line in last.splitlines()))
             time.sleep(0.1)
+
+    def _serves(self, running: Any) -> bool:
+        return self._check()
+
+
+class Ready(Answers):
+    """Waits for the line with which a part of the lab says that it serves."""
+
+    def __init__(self) -> None:
+        super().__init__(bool)
+
+    def _serves(self, running: Any) -> bool:
+        return _READY in running.logs(stdout=True, stderr=False)
 
 
 class _Container(DockerContainer):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from lab.catalogs import CatalogEndpoint, reference
-from lab.containers.part import Network, Part, image
+from lab.catalogs import CatalogEndpoint, polaris, reference
+from lab.containers.part import Answers, Network, Part, image
 from lab.runtime.host import LOOPBACK
 from lab.stores import StoreEndpoint, minio, s3, seaweedfs
 
@@ -58,20 +58,67 @@ class Catalog(Part):
     """Iceberg's reference REST catalog behind the lab's gateway, which vends credentials. `endpoint` is public."""
 
     IMAGE = image("catalog", reference.VERSION)
+    IMAGES: tuple[str, ...] = (IMAGE,)  # all that it takes
+    PORTS = 1
+    COMMAND = "catalog"
 
     def __init__(self, network: Network, store: _Store | StoreEndpoint, port: int | None = None) -> None:
         """port: of the network's; taken if none is given."""
-        super().__init__(network, self.IMAGE, ["catalog"])
+        super().__init__(network, self.IMAGE, [self.COMMAND])
         where = store if isinstance(store, StoreEndpoint) else store.endpoint
         number = port or network.port()
         self.endpoint = CatalogEndpoint(
             f"http://{LOOPBACK}:{number}",
-            reference.warehouse(where),
+            self.warehouse(where),
             where.url,
             where.region,
             where.client_environment,
         )
         self.with_envs(LAB_PORT=str(number), **_of_the_store(where))
+
+    @classmethod
+    def warehouse(cls, store: StoreEndpoint) -> str:
+        """What engines name it by."""
+        return reference.warehouse(store)
+
+    @classmethod
+    def parts(cls, network: Network, store: StoreEndpoint, ports: Sequence[int]) -> Iterator[tuple[str, Part]]:
+        """Name and container of each part as they start; each is up before the next is asked for."""
+        yield "catalog", cls(network, store, ports[0])
+
+
+class Gateway(Catalog):
+    """The lab's gateway in front of Apache Polaris."""
+
+    IMAGES = (polaris.IMAGE, Catalog.IMAGE)
+    PORTS = 2
+    COMMAND = "gateway"
+
+    @classmethod
+    def warehouse(cls, store: StoreEndpoint) -> str:
+        return polaris.CATALOG
+
+    @classmethod
+    def parts(cls, network: Network, store: StoreEndpoint, ports: Sequence[int]) -> Iterator[tuple[str, Part]]:
+        server = Polaris(network, store, ports[1])
+        yield "polaris", server
+        polaris.set_up(server.url, server.secret, store, reference.warehouse(store))
+        found = cls(network, store, ports[0])
+        yield "catalog", found.with_envs(LAB_POLARIS_URL=server.url, LAB_POLARIS_SECRET=server.secret)
+
+
+class Polaris(Part):
+    """Apache Polaris with its state in memory: `url` is its server's, `secret` that of its root. Set up by
+    `lab.catalogs.polaris.set_up`."""
+
+    def __init__(self, network: Network, store: _Store | StoreEndpoint, port: int | None = None) -> None:
+        """port: of the network's; taken if none is given."""
+        super().__init__(network, polaris.IMAGE, [])
+        number = port or network.port()
+        self.url, self.secret = f"http://{LOOPBACK}:{number}", secrets.token_urlsafe(30)
+        where = store if isinstance(store, StoreEndpoint) else store.endpoint
+        self.with_envs(**polaris.environment(str(number), self.secret, _of_the_store(where)))
+        self.waiting_for(Answers(lambda: polaris.answers(self.url, self.secret)))
 
 
 def _of_the_store(store: StoreEndpoint) -> dict[str, str]:
@@ -84,4 +131,4 @@ def _of_the_store(store: StoreEndpoint) -> dict[str, str]:
 
 
 STORES: Mapping[str, type[_Store]] = {"seaweedfs": SeaweedFs, "minio": Minio}
-CATALOGS: Mapping[str, type[Catalog]] = {"reference": Catalog}
+CATALOGS: Mapping[str, type[Catalog]] = {"reference": Catalog, "polaris": Gateway}

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from lab.errors import LabError
 from lab.model import Answer, Generation, Statement
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from lab.runtime.host import Host
     from lab.runtime.process import Process
 
+T = TypeVar("T")
+# Settings so called are variables in the environment of the engine's process.
+ENVIRONMENT = "env."
 KINDS = ("duckdb", "iceberg", "pyiceberg", "spark", "trino")
 _REQUIRED = {"kind", "versions", "artefacts"}
 _OPTIONAL = {"java", "settings", "why"}
@@ -67,6 +70,17 @@ class Adapter(Protocol):
     def Engine(
         self, host: Host, generation: Generation, catalog: CatalogEndpoint, endpoint: Mapping[str, Any]
     ) -> Engine: ...
+
+
+def environment(catalog: CatalogEndpoint) -> dict[str, str]:
+    """What a store wants in its clients' environment, as settings."""
+    return {f"{ENVIRONMENT}{name}": value for name, value in catalog.client_environment.items()}
+
+
+def split(settings: Mapping[str, T]) -> tuple[dict[str, T], dict[str, T]]:
+    """Variables of the process's environment, by their own names, and the other settings."""
+    variables = {key.removeprefix(ENVIRONMENT): v for key, v in settings.items() if key.startswith(ENVIRONMENT)}
+    return variables, {key: value for key, value in settings.items() if not key.startswith(ENVIRONMENT)}
 
 
 def adapter(kind: str) -> Adapter:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from lab.engines import jvm
+from lab.engines import environment, jvm, split
 from lab.errors import LabError
 from lab.model import Answer, Call, Column, Generation, Rows, Statement
 from lab.runtime.jvm import JavaEndpoint, connect, jvm_gateway, py4j_jar
@@ -83,6 +83,7 @@ class Engine:
     def session(self, settings: Mapping[str, str | None] = {}) -> Session:
         """A catalog client of its own. Raises LabError when the JVM no longer answers."""
         effective = {k: v for k, v in {**self.settings(), **settings}.items() if v is not None}
+        _, properties = split(effective)
         places = {
             "uri": self._catalog.uri,
             "warehouse": self._catalog.warehouse,
@@ -90,7 +91,7 @@ class Engine:
             "s3.path-style-access": "true",
             "client.region": self._catalog.region,
         }
-        return Session(self._gateway, {**places, **effective}, effective)
+        return Session(self._gateway, {**places, **properties}, effective)
 
     def versions(self) -> dict[str, str]:
         """Versions of Iceberg and Java, as they tell them themselves."""
@@ -101,7 +102,7 @@ class Engine:
         }
 
     def settings(self) -> dict[str, str]:
-        return {**SETTINGS, **self._generation.settings}
+        return {**environment(self._catalog), **SETTINGS, **self._generation.settings}
 
     def close(self) -> None:
         """Closes this client; the JVM goes on."""

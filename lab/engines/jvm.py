@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from lab.errors import LabError
 from lab.model import Cause, Failure, Generation
 from lab.runtime.jvm import JavaEndpoint, class_archive, connect, jvm_gateway
 from lab.runtime.process import StartFailed
@@ -26,6 +27,11 @@ logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
 
 # Without vended credentials the SDK fails at once instead of asking a cloud machine's metadata service.
 ENVIRONMENT = {"AWS_EC2_METADATA_DISABLED": "true"}
+# The SDK's variable → its system property of the same meaning, and what both are where neither is set.
+_PROPERTIES = {
+    "AWS_REQUEST_CHECKSUM_CALCULATION": ("aws.requestChecksumCalculation", "when_supported"),
+    "AWS_RESPONSE_CHECKSUM_VALIDATION": ("aws.responseChecksumValidation", "when_supported"),
+}
 JVM = "py4j.protocol.Py4JNetworkError"  # the cause's class when the process itself is gone
 
 
@@ -69,6 +75,23 @@ def start(
             raise StartFailed(name, describe(error), process.log) from None
         raise
     return process, endpoint
+
+
+def variables(gateway: Any, changes: Mapping[str, str | None]) -> Callable[[], object]:
+    """Makes the AWS SDK act in a running JVM as if these variables were so (None: not there). Returns what undoes it.
+
+    It asks a system property before each variable, whenever it makes a client; that holds for the whole JVM, in which
+    a run has one session at a time. Raises LabError for a variable that is not the SDK's.
+    """
+    if strange := sorted(changes.keys() - _PROPERTIES.keys()):
+        raise LabError(
+            f"{', '.join(strange)} holds for a whole JVM; of its environment only {', '.join(_PROPERTIES)} varies"
+        )
+    system = gateway.jvm.System
+    for name, value in changes.items():
+        key, absent = _PROPERTIES[name]
+        system.setProperty(key, absent if value is None else value)
+    return lambda: [system.clearProperty(_PROPERTIES[name][0]) for name in changes]
 
 
 def causes(throwable: Any) -> tuple[Cause, ...]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from lab.engines import jvm, spark_connect, spark_rows
+from lab.engines import environment, jvm, spark_connect, spark_rows, split
 from lab.errors import LabError
 from lab.model import Answer, Column, Generation, Rows, Statement
 from lab.runtime.jvm import JavaEndpoint, connect
@@ -140,7 +140,7 @@ class Engine:
         self, host: Host, generation: Generation, catalog: CatalogEndpoint, endpoint: Mapping[str, Any]
     ) -> None:
         """Raises LabError when the JVM no longer answers."""
-        self._generation = generation
+        self._generation, self._catalog = generation, catalog
         self._remote = spark_connect.Client(host, generation, catalog, endpoint)
         self._gateway = connect(JavaEndpoint(endpoint["port"], endpoint["token"]))
         self._connect = endpoint.get("connect", {})  # else on loopback, where no matter
@@ -157,6 +157,7 @@ class Engine:
         own = self.settings()
         effective = {key: value for key, value in {**own, **settings}.items() if value is not None}
         changes = {key: value for key, value in settings.items() if own.get(key) != value}
+        variables, changes = split(changes)
         if remote := changes.pop(spark_connect.REMOTE, None):
             return self._connected(remote, changes, effective)
         if fixed := [key for key in changes if not key.startswith("spark.sql.")]:  # Spark takes and ignores them
@@ -168,7 +169,7 @@ class Engine:
             _assign(spark.conf(), {k: v for k, v in changes.items() if k not in static}, spark.conf().unset)
         except Py4JJavaError as error:
             raise LabError(f"Spark refuses a setting; correct it: {jvm.describe(error)}") from None
-        return Session(self._gateway, spark, effective)
+        return Session(self._gateway, spark, effective, jvm.variables(self._gateway, variables))
 
     def _connected(self, remote: str, changes: Mapping[str, str | None], effective: dict[str, str]) -> WorkerSession:
         if remote != spark_connect.LOCAL:
@@ -192,7 +193,7 @@ class Engine:
         }
 
     def settings(self) -> dict[str, str]:
-        return settings(self._generation)
+        return {**environment(self._catalog), **settings(self._generation)}
 
     def close(self) -> None:
         """Closes this client; the JVM goes on."""
@@ -238,10 +239,13 @@ def _constructor(gateway: Any, default: Any) -> Any:
 class Session:
     """One Spark session: its own settings, temporary views and catalog client."""
 
-    def __init__(self, gateway: Any, spark: Any, settings: dict[str, str]) -> None:
+    def __init__(
+        self, gateway: Any, spark: Any, settings: dict[str, str], undo: Callable[[], object] = lambda: None
+    ) -> None:
         self.settings = settings
         self._gateway = gateway
         self._spark = spark
+        self._undo = undo
 
     def execute(self, statement: Statement) -> Answer:
         """Rows, or the Java cause chain. Raises LabError for what is no SQL or has no Python value."""
@@ -254,13 +258,14 @@ class Session:
             if not columns:
                 return Rows()
             description = json.loads(schema.json())
-            batches = spark_rows.fetch(frame)
+            batches = spark_rows.fetch(self._gateway.jvm, frame)
         except (Py4JError, OSError) as error:
             return jvm.failure(self._gateway, error)
         return Rows(columns, spark_rows.rows(batches, description, self._variant))
 
     def close(self) -> None:
         """Forgets the session; Spark collects it."""
+        self._undo()
         self._gateway.detach(self._spark)
 
     def _variant(self, value: bytes, metadata: bytes) -> str:

@@ -1,7 +1,8 @@
 """How rows come over from a Spark of any generation: typed, whole, and in one piece.
 
 `Dataset.collectToPython` is what PySpark's own `collect` calls: it runs the query as it is and serves the rows,
-pickled in batches, on a loopback socket behind a secret. It has kept its shape from 3.2 to 4.1. The values in it
+pickled in batches, on a loopback socket behind a secret. It has kept its shape from 3.2 to 4.1. The JVM itself reads
+that socket for us, so that a Spark whose loopback is not ours, in a container, answers in the same way. The values
 are Spark's internal ones (a date is a number of days), so the schema says what each of them is.
 """
 
@@ -10,11 +11,10 @@ from __future__ import annotations
 import datetime as dt
 import io
 import pickle
-import socket
 import struct
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from lab.errors import LabError
 
@@ -24,17 +24,20 @@ Variant = Callable[[bytes, bytes], str]  # a variant's value and metadata → it
 _LENGTH = struct.Struct("!i")
 _EPOCH = dt.datetime(1970, 1, 1)
 _EPOCH_UTC = _EPOCH.replace(tzinfo=dt.UTC)
-_SECONDS = 60.0  # for one answer of a server that has its rows already
+_MILLISECONDS = 60_000  # for one answer of a server that has its rows already
 
 
-def fetch(frame: Any) -> list[bytes]:
+def fetch(jvm: Any, frame: Any) -> list[bytes]:
     """Runs a Dataset's query; its rows as pickled batches. Raises Py4JError, or OSError when the JVM is gone."""
     port, secret, server = frame.collectToPython()
-    with socket.create_connection(("127.0.0.1", int(port)), timeout=_SECONDS) as connection:
-        stream = cast(IO[bytes], connection.makefile("rwb"))
-        stream.write(_LENGTH.pack(len(secret)) + secret.encode())
-        stream.flush()
-        greeting, *batches = _frames(stream)
+    connection = jvm.java.net.Socket("127.0.0.1", int(port))
+    try:
+        connection.setSoTimeout(_MILLISECONDS)
+        jvm.java.io.DataOutputStream(connection.getOutputStream()).write(_LENGTH.pack(len(secret)) + secret.encode())
+        answer = jvm.java.io.DataInputStream(connection.getInputStream()).readAllBytes()
+    finally:
+        connection.close()
+    greeting, *batches = _frames(io.BytesIO(answer))
     server.getResult()  # raises what the server failed of: to the socket that looks like the end
     if greeting != b"ok":
         raise ConnectionError("Spark refused the secret of its own rows")

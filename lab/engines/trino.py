@@ -20,7 +20,7 @@ import requests
 from trino.client import ClientSession, TrinoQuery, TrinoRequest
 from trino.exceptions import Error, TrinoQueryError
 
-from lab.engines import jvm, trino_rows
+from lab.engines import environment, jvm, split, trino_rows
 from lab.errors import LabError
 from lab.model import Answer, Cause, Column, Failure, Generation, Rows, Statement
 from lab.runtime.jvm import py4j_jar
@@ -183,6 +183,8 @@ class Engine:
         """A fresh session. Raises LabError with Trino's words for a catalog that can't be made with its settings."""
         own = self.settings()
         changes = {key: value for key, value in settings.items() if own.get(key) != value}
+        if fixed := split(changes)[0]:
+            raise LabError(f"{', '.join(fixed)} is in the environment of a whole Trino, not of a session")
         effective = {key: value for key, value in {**own, **changes}.items() if value is not None}
         properties = {k: v for k, v in effective.items() if k in changes and not k.startswith(_OF_THE_CATALOG)}
         name = CATALOG
@@ -206,7 +208,7 @@ class Engine:
         return {**self._generation.versions, "trino": answer.rows[0][0]}
 
     def settings(self) -> dict[str, str]:
-        return settings(self._generation)
+        return {**environment(self._catalog), **settings(self._generation)}
 
     def close(self) -> None:
         """Nothing to close: each statement is a request of its own."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from lab import values
+from lab.engines import environment, split
 from lab.errors import LabError
 from lab.model import Answer, Cause, Column, Failure, Generation, Rows, Statement
 
@@ -116,7 +117,7 @@ class WorkerEngine:
         self, host: Host, generation: Generation, catalog: CatalogEndpoint, endpoint: Mapping[str, Any]
     ) -> None:
         self._host, self._generation, self._catalog = host, generation, catalog
-        self._worker: Worker | None = None
+        self._workers: dict[frozenset[tuple[str, str]], Worker] = {}  # by what is in their environment
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
 
@@ -137,7 +138,11 @@ class WorkerEngine:
     def session(self, settings: Mapping[str, str | None] = {}) -> WorkerSession:
         """A fresh session. What fails in opening it is the answer of each of its statements."""
         effective = {k: v for k, v in {**self.settings(), **settings}.items() if v is not None}
-        return WorkerSession(self._living(), next(self._numbers), self.worded, asdict(self._catalog), effective)
+        variables, rest = split(effective)
+        worker = self._living(variables)
+        session = WorkerSession(worker, next(self._numbers), self.worded, asdict(self._catalog), rest)
+        session.settings = effective
+        return session
 
     def versions(self) -> dict[str, str]:
         """Those of the engine and of its parts, asked of themselves. Raises LabError if it can't start."""
@@ -153,21 +158,25 @@ class WorkerEngine:
 
     def settings(self) -> dict[str, str]:
         """Those of a session without settings of its own."""
-        return {**self.defaults, **self._generation.settings}
+        return {**environment(self._catalog), **self.defaults, **self._generation.settings}
 
     def close(self) -> None:
         with self._lock:
-            if self._worker is not None:
-                self._worker.stop()
-                self._worker = None
+            for worker in self._workers.values():
+                worker.stop()
+            self._workers.clear()
 
-    def _living(self) -> Worker:
+    def _living(self, variables: Mapping[str, str] | None = None) -> Worker:
+        """A worker with these variables, where None is what the catalog's store wants."""
+        given = self._catalog.client_environment if variables is None else variables
+        key = frozenset(given.items())
         with self._lock:
-            if self._worker is None or not self._worker.alive():
-                self._worker = Worker(
-                    self._host, self.name, self.engine_file, self.sites(), self._catalog.client_environment
-                )
-            return self._worker
+            worker = self._workers.get(key)
+            if worker is None or not worker.alive():
+                usual = given == self._catalog.client_environment
+                name = self.name if usual else f"{self.name}-{next(self._numbers)}"
+                worker = self._workers[key] = Worker(self._host, name, self.engine_file, self.sites(), given)
+            return worker
 
 
 class WorkerSession:

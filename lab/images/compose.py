@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lab.catalogs import reference
+from lab.catalogs import polaris, reference
 from lab.containers.engines import KINDS, PORTS, image_of
 from lab.containers.part import image
 from lab.containers.services import STORES, SeaweedFs
@@ -29,7 +29,6 @@ SECRETS = FILE.with_name(".env")
 _FIRST_PORT = 19000  # below those that the lab's own runs and outgoing connections take
 _HEAD = "# Written by `iceberg-lab compose write` from the lab's declarations; a test fails if they differ.\n"
 _NEEDED = "run: iceberg-lab compose env"
-_POLARIS = "apache/polaris:1.4.1"
 # What `compose env` makes up; Compose takes them from compose/.env.
 RANDOM = ("LAB_STORE_ACCESS_KEY", "LAB_STORE_SECRET_KEY", "LAB_TOKEN", "LAB_POLARIS_SECRET")
 
@@ -276,18 +275,11 @@ def _engine(generation: Generation, port: Mapping[str, int]) -> dict[str, Any]:
 
 def _polaris(port: int) -> dict[str, Any]:
     """Polaris as published, or the image that LAB_POLARIS_IMAGE names; its metastore is in memory."""
-    variables = {
-        "quarkus.http.port": port,
-        "quarkus.management.enabled": "false",
-        "quarkus.otel.sdk.disabled": "true",
-        "polaris.realm-context.realms": "POLARIS",
-        "POLARIS_BOOTSTRAP_CREDENTIALS": f"POLARIS,root,{_secret('LAB_POLARIS_SECRET')}",
-        'polaris.features."SUPPORTED_CATALOG_STORAGE_TYPES"': '["S3"]',
-        "AWS_REGION": s3.REGION,
-        "AWS_ACCESS_KEY_ID": _secret("LAB_STORE_ACCESS_KEY"),
-        "AWS_SECRET_ACCESS_KEY": _secret("LAB_STORE_SECRET_KEY"),
-    }
-    service = _service(f"${{LAB_POLARIS_IMAGE:-{_POLARIS}}}", [], variables, after="store", profiles=("polaris",))
+    keys = {name: _secret(name) for name in ("LAB_STORE_ACCESS_KEY", "LAB_STORE_SECRET_KEY")}
+    variables = polaris.environment(str(port), _secret("LAB_POLARIS_SECRET"), keys)
+    service = _service(
+        f"${{LAB_POLARIS_IMAGE:-{polaris.OFFICIAL}}}", [], variables, after="store", profiles=("polaris",)
+    )
     del service["command"]
     return service
 

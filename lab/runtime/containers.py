@@ -111,7 +111,11 @@ class Containers(Stack):
         self._containers: dict[str, Container] = {}
         self._closed = False
         # All that may be asked for: a network publishes its ports when it is made, and not later.
-        wanted = [_STORE, _CATALOG, *(g.name for g in GENERATIONS.values() for _ in range(PORTS.get(g.kind, 0)))]
+        wanted = [
+            _STORE,
+            *[_CATALOG] * self._catalog.PORTS,
+            *(g.name for g in GENERATIONS.values() for _ in range(PORTS.get(g.kind, 0))),
+        ]
         self._network = Network(ports=len(wanted))
         self._ports: dict[str, list[int]] = {}
         for name in wanted:
@@ -130,9 +134,12 @@ class Containers(Stack):
 
     def _start_catalog(self) -> None:
         store = self._service(_STORE, self._start_store)
-        part = self._catalog(self._shared(), self._store_endpoint(), self._ports[_CATALOG][0])
-        self._run(_CATALOG, part, self.host.folder / "logs" / ACCESS_RECORD)
+        for name, part in self._catalog.parts(self._shared(), self._store_endpoint(), self._ports[_CATALOG]):
+            self._run(name, part, self.host.folder / "logs" / ACCESS_RECORD if name == _CATALOG else None)
         store.result()
+
+    def _warehouse(self, store: StoreEndpoint) -> str:
+        return self._catalog.warehouse(store)
 
     def _launch(self, generation: Generation, catalog: CatalogEndpoint) -> tuple[Any, dict[str, Any]]:
         if generation.kind not in KINDS:

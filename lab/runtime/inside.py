@@ -2,6 +2,7 @@
 
     python -m lab.runtime.inside store NAME             SeaweedFS or MinIO
     python -m lab.runtime.inside catalog                the reference catalog behind the lab's gateway
+    python -m lab.runtime.inside gateway                the gateway alone, before a Polaris elsewhere
     python -m lab.runtime.inside engine GENERATION      Spark, Trino or Iceberg's library
     python -m lab.runtime.inside network                nothing; whose network the others share
     python -m lab.runtime.inside health                 exit code 0 once the part in this container serves
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from lab.catalogs import CatalogEndpoint, gateway, reference
+from lab.catalogs import CatalogEndpoint, gateway, polaris, reference
 from lab.engines import GENERATIONS, adapter, spark_connect
 from lab.errors import LabError
 from lab.model import Generation
@@ -48,7 +49,10 @@ class Settings:
     store_access_key: str = ""
     store_secret_key: str = ""
     client_environment: str = "{}"  # JSON, see `lab.stores.StoreEndpoint`
+    polaris_url: str = ""  # of its server
+    polaris_secret: str = ""  # its root's
     catalog_uri: str = ""  # the gateway's
+    warehouse: str = ""  # what engines name it by
     token: str = ""  # who shows it may drive Spark or the library, and use Spark Connect
     connect_port: int = 0  # where Spark Connect is to serve at once; 0 for not at all
 
@@ -73,7 +77,7 @@ class Settings:
     @property
     def catalog(self) -> CatalogEndpoint:
         store = self.store
-        where = (self.catalog_uri, reference.warehouse(store), store.url, store.region)
+        where = (self.catalog_uri, self.warehouse or reference.warehouse(store), store.url, store.region)
         return CatalogEndpoint(*where, store.client_environment)
 
 
@@ -90,6 +94,11 @@ def serve(part: str, name: str, host: Host, settings: Settings) -> None:
             process, _ = gateway.launch(host)
             upstream = reference.start(host, settings.store, lambda: None)
             gateway.serve(host, process, settings.store, upstream)
+        case "gateway":
+            process, _ = gateway.launch(host)
+            gateway.serve(
+                host, process, settings.store, polaris.upstream(settings.polaris_url, settings.polaris_secret)
+            )
         case "engine":
             generation = GENERATIONS[name]
             _, endpoint = adapter(generation.kind).launch(host, generation, settings.catalog)

@@ -166,7 +166,11 @@ class Stack(ABC):
     def _catalog_endpoint(self) -> CatalogEndpoint:
         uri = self._service("gateway", self._open_catalog).result()
         store = self._store_endpoint()
-        return CatalogEndpoint(uri, reference.warehouse(store), store.url, store.region, store.client_environment)
+        return CatalogEndpoint(uri, self._warehouse(store), store.url, store.region, store.client_environment)
+
+    def _warehouse(self, store: StoreEndpoint) -> str:
+        """What engines name the catalog by."""
+        return reference.warehouse(store)
 
     def _service(self, name: str, work: Callable[[], T]) -> _Start[T]:
         with self._lock:
