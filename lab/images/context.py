@@ -111,6 +111,9 @@ def inputs(image: Image, cache: Cache) -> str:
             digest.update(json.dumps([member, *(file.sha256 for file in cache.lock.artefacts[member])]).encode())
     digest.update(json.dumps([image.part, dict(image.versions), requirements()]).encode())
     digest.update(json.dumps(dict(image.arguments)).encode())
+    if image.distribution:
+        for path in sorted(filter(Path.is_file, image.distribution.rglob("*"))):
+            digest.update(f"{path.relative_to(image.distribution)} {path.stat().st_size}".encode())
     return digest.hexdigest()[:16]
 
 
