@@ -143,7 +143,7 @@ def test_a_context_is_streamed_readable_for_all_and_of_nobody(tmp_path: Path) ->
 def test_an_image_keeps_what_its_part_asks_for_and_no_more(tmp_path: Path) -> None:
     root = tmp_path / "cache"
     cache = Cache(root, offline=True)
-    used = [root / "files/maven/a.jar", root / "trees/t-1/content/x/y", root / "derived/d/content/z", tmp_path / "jdk"]
+    used = [root / "files/maven/a.jar", root / "trees/t-1/content/x/y", tmp_path / "jdk"]
     assert fill.entries(cache, used) == {Path("files/maven/a.jar"), Path("trees/t-1")}
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import docker
 import requests
 from docker.errors import APIError, DockerException, ImageNotFound
+from filelock import FileLock
 
 from lab.containers.part import engine_answers
 from lab.errors import LabError
@@ -76,7 +77,10 @@ def _state(client: Any, image: Image, cache: Cache) -> State:
 
 def build(wanted: list[Image], cache: Cache, base: str | None, tell: Callable[[str], None]) -> None:
     """Builds those that are missing or not what they would be. Raises LabError; those built before it stay."""
-    with engine() as client:
+    # One build at a time: what a build leaves behind is told from what another still needs by nothing else.
+    locks = cache.root / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    with engine() as client, FileLock(locks / "images.lock"):
         chosen = _base(client, base, tell)
         for image in wanted:
             state = _state(client, image, cache)

@@ -156,10 +156,10 @@ def content(image: Image, cache: Cache, base: Base, lacks: list[str]) -> list[tu
             used += [cache.java(release)] if (release := fill.java(*other)) else []
     except NotProvided as reason:
         lacks.append(str(reason))
-    for path in used:
-        if not path.is_relative_to(cache.root) or path.is_relative_to(cache.root / "derived"):  # MinIO's
-            found.append(("jdk", path) if path.is_dir() else (f"bin/{path.name}", path))
-    return [*found, *((f"cache/{entry}", cache.root / entry) for entry in sorted(fill.entries(cache, used)))]
+    made = cache.root / "derived"  # MinIO's program
+    ours = [path for path in used if path.is_relative_to(cache.root) and not path.is_relative_to(made)]
+    found += [("jdk", path) if path.is_dir() else (f"bin/{path.name}", path) for path in used if path not in ours]
+    return [*found, *((f"cache/{entry}", cache.root / entry) for entry in sorted(fill.entries(cache, ours)))]
 
 
 def stream(content: list[tuple[str, Path]]) -> Iterator[bytes]:

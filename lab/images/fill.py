@@ -73,7 +73,7 @@ def train(cache: Cache, part: str, name: str = "") -> None:
 def entries(cache: Cache, used: list[Path]) -> set[Path]:
     """What of the cache, relative to its root, holds the files that are used: files, and unpacked folders whole."""
     within = (path.relative_to(cache.root) for path in used if path.is_relative_to(cache.root))
-    return {path if path.parts[0] == "files" else Path(*path.parts[:2]) for path in within if path.parts[0] in FOLDERS}
+    return {path if path.parts[0] == "files" else Path(*path.parts[:2]) for path in within}
 
 
 def main(part: str, name: str = "") -> None:
