@@ -4,6 +4,7 @@ import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "docker: builds and runs containers; skipped where no Docker engine answers")
     config.addinivalue_line("markers", "stack: starts the real store, catalog and gateway; fetches 150 MB once")
 
 
