@@ -18,6 +18,7 @@ import psutil
 from rich.console import Console
 from rich.text import Text
 
+from lab import looking
 from lab.catalogs import reference
 from lab.engines import GENERATIONS
 from lab.errors import LabError
@@ -33,6 +34,7 @@ from lab.run import Engines, Lab, Run, Tables
 from lab.runtime import supervisor
 from lab.runtime.embedded import Embedded
 from lab.stores import seaweedfs
+from lab.tables import difference, inspection
 
 SERVICES = (seaweedfs.ARTEFACT, f"java:{reference.JAVA}", reference.ARTEFACT)
 # On these the whole suite was run. Elsewhere artefacts are locked too, but nobody has looked.
@@ -140,6 +142,22 @@ def status() -> dict[str, Any] | None:
 def down() -> bool:
     """Ends the lab that is up; False if none was."""
     return supervisor.down(state())
+
+
+def inspect(
+    table: str | None, file: str | None, snapshot: int | None, between: tuple[int, int] | None, footers: int
+) -> dict[str, Any]:
+    """The x-ray of a table at a snapshot, or the difference `between` two of them, as JSON without secrets.
+
+    `table` and `file`: see `looking.found`. Raises LabError.
+    """
+    with looking.found(state(), table, file) as there:
+        if between is None:
+            told = inspection.inspect(there.name, there.table, there.files, snapshot, footers)
+        else:
+            told = difference.diff(there.name, there.table, there.files, *between)
+        cleaned: dict[str, Any] = Redactor(there.secrets).properties(told)
+        return cleaned
 
 
 def doctor() -> list[dict[str, str]]:

@@ -27,9 +27,19 @@ _SHAPES = re.compile(
     | (?<=/;token=)[^\s;'"]+
   | (?<=AWS4-HMAC-SHA256\s)Credential=[^\n]+
     | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?
+    | (?<=://)[^/\s@:]+:[^/\s@]+(?=@)
     | \b(?:AKIA|ASIA)[A-Z0-9]{12,}\b
     """
 )
+
+# Names of properties whose whole value is a secret, as catalogs, file systems and clouds spell them.
+_SECRET_NAME = re.compile(
+    r"""(?ix)
+      secret | passw(?:or)?d | token | credential | signature | \bsas[-_.]
+    | (?:access|account|shared|private|api)[-_.]?key
+    """
+)
+_NO_SECRET = re.compile(r"(?i)true|false|")
 
 
 class Redactor:
@@ -52,3 +62,22 @@ class Redactor:
         if isinstance(value, list):
             return [self.json(v) for v in value]
         return value
+
+    def properties(self, value: Any) -> Any:
+        """Somebody's own JSON: as `json`, and the values of names that promise a secret too."""
+        if isinstance(value, dict):
+            return {
+                self.text(k): _masked(v) if _SECRET_NAME.search(k) else self.properties(v) for k, v in value.items()
+            }
+        if isinstance(value, list):
+            return [self.properties(v) for v in value]
+        return self.json(value)
+
+
+def _masked(value: Any) -> Any:
+    """A secret's value, or what holds such values: only texts and numbers can be secret, switches are not."""
+    if isinstance(value, dict):
+        return {k: _masked(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_masked(v) for v in value]
+    return value if value is None or _NO_SECRET.fullmatch(str(value)) else MASK
