@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,8 @@ KINDS = {
     "deletion-vector": "deletion vector: a bitmap of row numbers gone from one data file, a blob in a Puffin file (v3)",
 }
 _FILES_IN_FULL = 3  # data files whose columns are shown one by one
-_PATH = 44  # signs of a file's name that are shown
+_STATUS = ("added", "existing", "deleted")
+_NAME = 30  # signs of a file's name that are shown: JSON has its whole path
 
 
 def shown(found: Part) -> RenderableType:
@@ -44,9 +46,10 @@ def _xray(found: Part) -> Iterator[Section]:
     table, held = found["table"], found["snapshot"]
     place = table["location"]
     version = table["format_version"]
+    file = table["metadata_location"].removeprefix(place).lstrip("/")
     facts = [
         f"location {place}",
-        f"metadata {_short(table['metadata_location'], place)}, written {_time(table['last_updated'])}",
+        f"metadata {file}, written {_time(table['last_updated'])}",
         f"uuid {table['uuid']}",
     ]
     if table["last_sequence_number"]:
@@ -57,9 +60,10 @@ def _xray(found: Part) -> Iterator[Section]:
     yield Section(f"{table['name']} · Iceberg format version {version}", gloss, lines=facts, style="bold")
     yield from _declared(found)
     yield _snapshots(found)
+    labels = _labels([*held["data_files"], *held["delete_files"]]) if held else {}
     if held is not None:
-        yield from _held(found, held, place)
-    yield from _statistics(found, place)
+        yield from _held(found, held, labels)
+    yield from _statistics(found, labels)
     yield _problems(found["problems"])
 
 
@@ -150,8 +154,8 @@ def _snapshots(found: Part) -> Section:
                 _time(snapshot["timestamp"]),
                 snapshot["operation"],
                 snapshot["sequence_number"] or "",
-                "the one above" if parent is not None and parent == above else parent,
-                _summed(snapshot),
+                "" if parent == above else parent or "none",  # where it is not the one above
+                "\n".join(_summed(snapshot)),
                 _row_ids(snapshot["first_row_id"], snapshot["added_rows"]),
                 ", ".join(marks),
             )
@@ -159,8 +163,8 @@ def _snapshots(found: Part) -> Section:
         above = snapshot["id"]
     return Section(
         "Snapshots",
-        "each commit makes one, oldest first; the sequence number orders them, deletes count for what is older",
-        ("snapshot", "committed (UTC)", "operation", "#seq", "parent", "what it did", "row ids", "refs"),
+        "each commit makes one, oldest first, upon the one above; seq: a delete counts for files of lower ones",
+        ("!snapshot", "!committed (UTC)", "operation", "#seq", "parent", "!what it did", "row ids", "refs"),
         rows[-sections.MOST :],
         [f"the last {sections.MOST} of {len(rows)}"] if len(rows) > sections.MOST else [] if rows else ["none yet"],
     )
@@ -173,7 +177,7 @@ _DELETES = (
 )
 
 
-def _summed(snapshot: Part) -> str:
+def _summed(snapshot: Part) -> list[str]:
     """What a snapshot's summary says it did; it is the writer's word, kept apart from what its files show."""
     summary = snapshot["summary"]
     told = []
@@ -185,7 +189,7 @@ def _summed(snapshot: Part) -> str:
         for key, name in _DELETES:
             if (files := summary.get(f"{what}-{key}", "0")) != "0":
                 told.append(f"{sign}{_count(files, name)}")
-    return ", ".join(told)
+    return told
 
 
 def _row_ids(first: int | None, rows: int | None) -> str:
@@ -195,37 +199,39 @@ def _row_ids(first: int | None, rows: int | None) -> str:
 
 
 # ---------------------------------------------------------------- a snapshot's files
-def _held(found: Part, held: Part, place: str) -> Iterator[Section]:
-    labels = _labels([*held["data_files"], *held["delete_files"]])
+def _held(found: Part, held: Part, labels: Mapping[Any, str]) -> Iterator[Section]:
     yield Section(f"Snapshot {held['id']}", lines=[_counted(held["rows"])], style="bold cyan")
     yield Section(
         "Manifests",
-        "lists of files, so that a reader can skip what it does not need; minimum: the lowest sequence number within",
-        ("manifest", "of", "#seq", "#minimum", "#files added", "#existing", "#deleted", "#row id from", "written by"),
+        "lists of files; a reader skips those in which nothing is for it; deleted: files that are no longer there",
+        ("!manifest", "of", "#seq", "#lowest seq", "files", "#bytes", "#spec", "#row id from"),
         [
             (
-                _short(each["path"], place),
+                _name(each["path"]),
                 each["content"],
                 each["sequence_number"],
                 each["min_sequence_number"],
-                each["added_files"],
-                each["existing_files"],
-                each["deleted_files"],
+                ", ".join(
+                    f"{each[f'{what}_files']} {what}"
+                    for what in ("added", "existing", "deleted")
+                    if each[f"{what}_files"]
+                ),
+                each["bytes"],
+                each["spec_id"],
                 each["first_row_id"],
-                "this snapshot" if each["snapshot_id"] == held["id"] else each["snapshot_id"],
             )
             for each in held["manifests"]
         ],
     )
     if held["data_files"]:
-        yield _data_files("Data files", held["data_files"], labels, place)
+        yield _data_files("Data files", held["data_files"], labels)
     footers = {footer["path"]: footer for footer in found["parquet"]}
-    for file in held["data_files"][:_FILES_IN_FULL]:
-        yield _columns(labels[_key(file)], file, footers.get(file["path"]))
+    for number, file in enumerate(held["data_files"][:_FILES_IN_FULL]):
+        yield _columns(labels[_key(file)], file, footers.get(file["path"]), _BOUNDS if number == 0 else "")
     if held["delete_files"]:
-        yield _delete_files("Delete files", held["delete_files"], labels, place)
+        yield _delete_files("Delete files", held["delete_files"], labels)
     if held["removed_files"]:
-        removed = [(file["kind"], _short(file["path"], place), file["records"]) for file in held["removed_files"]]
+        removed = [(file["kind"], _name(file["path"]), file["records"]) for file in held["removed_files"]]
         yield Section("Removed by this snapshot", "", ("kind", "file", "#rows"), removed)
     if found["unopened"]:
         yield Section(f"Footers of {found['unopened']} files were not opened", "--footers N opens more", style="dim")
@@ -264,15 +270,15 @@ def _counted(rows: Part) -> str:
     return f"{stored}, {', '.join(gone)}: {live} left"
 
 
-def _data_files(title: str, files: Sequence[Part], labels: Mapping[Any, str], place: str) -> Section:
+def _data_files(title: str, files: Sequence[Part], labels: Mapping[Any, str]) -> Section:
     return Section(
         title,
         "seq: deletes with a higher one count for it; row id from: the id of its first row (v3)" * bool(files),
-        ("", "file", "format", "#rows", "#size", "#seq", "#row id from", "partition", "order", "status", "encrypted"),
+        ("", "!file", "format", "#rows", "!size", "#seq", "#row id from", "!partition", "order", "status", "encrypted"),
         [
             (
                 labels.get(_key(file), ""),
-                _short(file["path"], place),
+                _name(file["path"]),
                 file["format"],
                 file["records"],
                 _size(file["bytes"]),
@@ -289,10 +295,13 @@ def _data_files(title: str, files: Sequence[Part], labels: Mapping[Any, str], pl
 
 
 def _partition(values: Part) -> str:
-    return ", ".join(f"{name}={_value(value) or 'null'}" for name, value in values.items())
+    return "\n".join(f"{name}={_value(value) or 'null'}" for name, value in values.items())
 
 
-def _columns(label: str, file: Part, footer: Part | None) -> Section:
+_BOUNDS = "bounds: the manifest's, by which readers skip files; footer: the file's own minimum and maximum, if others"
+
+
+def _columns(label: str, file: Part, footer: Part | None, gloss: str) -> Section:
     """A data file's columns as the manifest and the file itself tell them, side by side."""
     inside = {chunk["field_id"]: chunk for chunk in reversed(footer["columns"])} if footer else {}
     rows = []
@@ -310,7 +319,7 @@ def _columns(label: str, file: Part, footer: Part | None) -> Section:
         lines.append("its footer was not opened; what stands here is the manifest's")
     return Section(
         head,
-        "bounds: the manifest's, by which readers skip files; footer: the file's own minimum and maximum, if others",
+        gloss,
         ("column", "encoding", "codec", "#page v", "#values", "#nulls", "bounds", "footer", "bloom"),
         rows,
         lines,
@@ -342,19 +351,19 @@ def _range(lower: Any, upper: Any) -> str:
     return low if low == high else f"{low} … {high}"
 
 
-def _delete_files(title: str, files: Sequence[Part], labels: Mapping[Any, str], place: str) -> Section:
+def _delete_files(title: str, files: Sequence[Part], labels: Mapping[Any, str]) -> Section:
     return Section(
         title,
         "\n".join(KINDS[kind] for kind in KINDS if any(file["kind"] == kind for file in files)),
-        ("", "kind", "file", "#rows", "#seq", "deletes from", "where", "status"),
+        ("", "!kind", "!file", "#rows", "#seq", "deletes from", "where", "status"),
         [
             (
                 labels.get(_key(file), ""),
                 file["kind"],
-                _short(file["path"], place),
+                _name(file["path"]),
                 file["records"],
                 file["sequence_number"],
-                _deletes_from(file, labels, place),
+                _deletes_from(file, labels),
                 _where(file),
                 file["status"],
             )
@@ -363,31 +372,31 @@ def _delete_files(title: str, files: Sequence[Part], labels: Mapping[Any, str], 
     )
 
 
-def _deletes_from(file: Part, labels: Mapping[Any, str], place: str) -> str:
+def _deletes_from(file: Part, labels: Mapping[Any, str]) -> str:
     if file["kind"] == "equality-delete":
         return f"rows with the same {', '.join(name or '?' for name in file['equality_columns'])}"
-    if file["referenced_data_file"] is None:
+    if file["target_data_file"] is None:
         return "whichever files it names"
-    target = labels.get((file["referenced_data_file"], None))
-    return target or f"{_short(file['referenced_data_file'], place)} (not live)"
+    target = labels.get((file["target_data_file"], None))
+    return target or _name(file["target_data_file"])
 
 
 def _where(file: Part) -> str:
     if file["content_offset"] is None:
         return ""
-    return f"offset {file['content_offset']}, {file['content_size_in_bytes']} bytes"
+    return f"{file['content_size_in_bytes']} bytes at {file['content_offset']}"
 
 
-def _statistics(found: Part, place: str) -> Iterator[Section]:
+def _statistics(found: Part, labels: Mapping[Any, str]) -> Iterator[Section]:
     if found["puffin"]:
         rows = [
             (
-                _short(file["path"], place),
+                _name(file["path"]),
                 blob["type"],
                 blob["offset"],
                 blob["length"],
                 blob["cardinality"],
-                _properties(blob["properties"], place),
+                _properties(blob["properties"], labels),
             )
             for file in found["puffin"]
             for blob in file["blobs"]
@@ -396,7 +405,7 @@ def _statistics(found: Part, place: str) -> Iterator[Section]:
             "Puffin footers",
             "a Puffin file holds blobs: deletion vectors, or statistics such as sketches of distinct values; rows: as "
             "counted in the bitmap",
-            ("file", "blob", "#offset", "#bytes", "#rows", "properties"),
+            ("!file", "blob", "#offset", "#bytes", "#rows", "properties"),
             rows,
         )
     if found["statistics"]:
@@ -407,7 +416,7 @@ def _statistics(found: Part, place: str) -> Iterator[Section]:
             [
                 (
                     file["kind"],
-                    _short(file["path"], place),
+                    _name(file["path"]),
                     file["snapshot_id"],
                     _size(file["bytes"]),
                     len(file["blobs"]),
@@ -417,31 +426,32 @@ def _statistics(found: Part, place: str) -> Iterator[Section]:
         )
 
 
-def _properties(properties: Part, place: str) -> str:
-    return ", ".join(f"{key}={_short(str(value), place)}" for key, value in properties.items())
+def _properties(properties: Part, labels: Mapping[Any, str]) -> str:
+    return "\n".join(f"{key}={labels.get((value, None)) or _name(str(value))}" for key, value in properties.items())
 
 
 def _problems(problems: Sequence[str]) -> Section:
     if not problems:
-        return Section("Everything that was looked at adds up", style="green")
+        checked = "summary, manifests, footers and bitmaps agree on counts; checksums and row ids are in order"
+        return Section("Everything that was looked at adds up", checked, style="green")
     return Section("What does not add up", lines=problems, style="bold red")
 
 
 # ---------------------------------------------------------------- the difference
 def _diff(found: Part) -> Iterator[Section]:
-    one, other, place = found["from"], found["to"], found["table"]["location"]
+    one, other = found["from"], found["to"]
     yield Section(
         f"{found['table']['name']}: from snapshot {one['id']} to {other['id']}", lines=list(_told(found)), style="bold"
     )
     labels = _labels([*found["data_files"]["removed"], *found["data_files"]["added"]])
     deletes = found["delete_files"]
     labels |= _labels([*deletes["removed"], *deletes["added"]])
-    for what, part in (("added", "data_files"), ("removed", "data_files")):
-        if found[part][what]:
-            yield _data_files(f"Data files {what}", found[part][what], labels, place)
+    for what in ("added", "removed"):  # by which snapshot is told above
+        if files := [{**file, "status": ""} for file in found["data_files"][what]]:
+            yield _data_files(f"Data files {what}", files, labels)
     for what in ("added", "removed"):
-        if deletes[what]:
-            yield _delete_files(f"Delete files {what}", deletes[what], labels, place)
+        if files := [{**file, "status": ""} for file in deletes[what]]:
+            yield _delete_files(f"Delete files {what}", files, labels)
     changes = list(_changes(found["changes"]))
     if found["changes"] is None:
         unknown = "not known any more: the metadata file of that time is gone (write.metadata.previous-versions-max)"
@@ -460,7 +470,7 @@ def _told(found: Part) -> Iterator[str]:
     if not found["ancestor"]:
         yield "the first is no ancestor of the second: this compares what each holds, not what commits did"
     for snapshot in found["between"]:
-        summed = _summed(snapshot)
+        summed = ", ".join(_summed(snapshot))
         yield (
             f"{_time(snapshot['timestamp'])} {snapshot['operation']}, sequence number {snapshot['sequence_number']}"
             + (f": {summed}" if summed else "")
@@ -474,11 +484,11 @@ def _told(found: Part) -> Iterator[str]:
     )
     if data["added"] and data["removed"]:
         yield "whole files were written anew (copy-on-write, or a compaction): the rows that stayed were copied"
-    replaced = {file["referenced_data_file"]: file for file in deletes["removed"] if file["kind"] == "deletion-vector"}
+    replaced = {file["target_data_file"]: file for file in deletes["removed"] if file["kind"] == "deletion-vector"}
     if deletes["added"] and not data["removed"]:
         yield "merge-on-read: the data files stay, and delete files say which of their rows are gone"
     for file in deletes["added"]:
-        yield _deleting(file, replaced, found["table"]["location"])
+        yield _deleting(file, replaced)
     gone = [file for file in deletes["removed"] if not _follows(file, deletes["added"])]
     if gone:
         yield (
@@ -487,11 +497,11 @@ def _told(found: Part) -> Iterator[str]:
         )
 
 
-def _deleting(file: Part, replaced: Mapping[str | None, Part], place: str) -> str:
-    rows, target = _count(file["records"], "row"), _short(str(file["referenced_data_file"]), place)
+def _deleting(file: Part, replaced: Mapping[str | None, Part]) -> str:
+    rows, target = _count(file["records"], "row"), _name(str(file["target_data_file"]))
     match file["kind"]:
         case "deletion-vector":
-            earlier = replaced.get(file["referenced_data_file"])
+            earlier = replaced.get(file["target_data_file"])
             instead = f", instead of one with {_count(earlier['records'], 'row')}" if earlier else ""
             return f"a deletion vector takes {rows} from {target}{instead} ({_where(file)} in its Puffin file)"
         case "equality-delete":
@@ -500,13 +510,13 @@ def _deleting(file: Part, replaced: Mapping[str | None, Part], place: str) -> st
                 f"an equality delete takes every row whose {names} is one of {_count(file['records'], 'key')}, from "
                 f"files with a sequence number below {file['sequence_number']}"
             )
-    from_ = f"from {target}" if file["referenced_data_file"] else "from the files that it names"
+    from_ = f"from {target}" if file["target_data_file"] else "from the files that it names"
     return f"a position delete file takes {rows} {from_}"
 
 
 def _follows(file: Part, added: Sequence[Part]) -> bool:
-    target = file["referenced_data_file"]
-    return target is not None and any(each["referenced_data_file"] == target for each in added)
+    target = file["target_data_file"]
+    return target is not None and any(each["target_data_file"] == target for each in added)
 
 
 def _records(files: Iterable[Part]) -> int:
@@ -567,17 +577,16 @@ def _value(value: Any, most: int = 40) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if text[10:11] == "T" and "." in text:  # a timestamp: its zeros say nothing
+        text = re.sub(r"\.0+(?=\+|$)", "", text)
     text = "".join(sign if sign.isprintable() else "·" for sign in text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _short(path: str, place: str) -> str:
-    """A path below the table's location, its middle left out where it is long: its end tells most."""
-    text = path.removeprefix(place.rstrip("/")).lstrip("/") if place else path
-    text = "".join(sign if sign.isprintable() else "·" for sign in text)
-    if len(text) <= _PATH:
-        return text
-    return f"{text[: _PATH // 2 - 4]}…{text[-(_PATH // 2 + 3) :]}"
+def _name(path: str) -> str:
+    """A file's name without its folders, which say no more than its partition; of a long one, its two ends."""
+    text = "".join(sign if sign.isprintable() else "·" for sign in path.rpartition("/")[2])
+    return text if len(text) <= _NAME else f"{text[:9]}…{text[10 - _NAME :]}"
 
 
 def _time(stamp: str | None) -> str:

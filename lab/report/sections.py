@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+_MARKS = "#!"
 MOST = 20  # lines of a table, so that a large one can still be read
 
 
 @dataclass(frozen=True)
 class Section:
     """`gloss` explains to newcomers; `lines` are sentences that stand above the table; `rows` may be cut to MOST.
-    Columns whose name begins with `#` are numbers. `style`: of the title."""
+    Columns whose name begins with `#` are numbers, with `!` stay on one line. `style`: of the title."""
 
     title: str
     gloss: str = ""
@@ -58,8 +59,9 @@ def shown(sections: Iterable[Section]) -> RenderableType:
             table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold dim")
             for place in section.filled:
                 name = section.columns[place]
-                numbers = name.startswith("#")
-                table.add_column(name.lstrip("#"), justify="right" if numbers else "left", overflow="fold")
+                whole = name[:1] in _MARKS
+                align: Literal["right", "left"] = "right" if name.startswith("#") else "left"
+                table.add_column(name.lstrip(_MARKS), justify=align, overflow="fold", no_wrap=whole)
             for row in section.rows[:MOST]:
                 table.add_row(*(Text(word(row[place])) for place in section.filled))
             parts.append(_indented(table))
@@ -83,7 +85,7 @@ def markdown(sections: Iterable[Section]) -> str:
             lines += [f"- {_cell(line)}" for line in section.lines] + [""]
         if section.rows:
             heads = [section.columns[place] for place in section.filled]
-            lines.append("| " + " | ".join(_cell(head.lstrip("#")) for head in heads) + " |")
+            lines.append("| " + " | ".join(_cell(head.lstrip(_MARKS)) for head in heads) + " |")
             lines.append("|" + "".join(" ---: |" if head.startswith("#") else " --- |" for head in heads))
             for row in section.rows[:MOST]:
                 lines.append("| " + " | ".join(_cell(word(row[place])) for place in section.filled) + " |")

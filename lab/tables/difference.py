@@ -125,12 +125,15 @@ def _default(of: Iterable[Part], identity: int) -> list[Part] | None:
 def _columns(before: Part, after: Part) -> Iterable[Part]:
     """Columns are the same by field id, whatever their names."""
     had, has = ({field["id"]: field for field in schema["fields"]} for schema in (before, after))
+    new_ones = {field["name"] for identity, field in has.items() if identity not in had}
+    old_ones = {field["name"] for identity, field in had.items() if identity not in has}
     for identity, field in had.items():
-        if identity not in has:
+        if identity not in has and field["name"].rpartition(".")[0] not in old_ones:
             yield _column("dropped", identity, field["name"], field, None)
     for identity, field in has.items():
         if identity not in had:
-            yield _column("added", identity, field["name"], None, field)
+            if field["name"].rpartition(".")[0] not in new_ones:  # what is in a new column is new as well
+                yield _column("added", identity, field["name"], None, field)
             continue
         for what in _KEPT:
             old, new = had[identity][what], field[what]

@@ -140,24 +140,40 @@ def contents(files: Files, snapshot: Mapping[str, Any]) -> Contents:
 
 
 def rows(held: Contents) -> Part:
-    """How many rows a snapshot holds. Deletion vectors name each row once; position delete files may name one twice,
-    and what an equality delete takes away only a scan can tell: then the number lies between two."""
-    live = {entry.file.path for entry in held.data}
-    pointing = [e for e in held.deletes if e.file.deletes_from is None or e.file.deletes_from in live]
+    """How many rows a snapshot holds, as far as its metadata tells.
+
+    A deletion vector names each row once and stands for all position deletes of its data file. Two position delete
+    files may name the same row, or one that names several files rows of a file that is gone; what an equality delete
+    takes away only a scan can tell. Then the number lies between two.
+    """
     stored = sum(entry.file.records for entry in held.data)
     by = dict.fromkeys(("deletion-vector", "position-delete", "equality-delete"), 0)
-    for entry in pointing:
+    most, least = stored, stored
+    aimed: dict[str | None, list[Entry]] = {}
+    for entry in held.deletes:
         by[entry.file.kind] += entry.file.records
-    most = stored - by["deletion-vector"]
-    least = 0 if by["equality-delete"] else max(0, most - by["position-delete"])
+        if entry.file.kind != "equality-delete":
+            aimed.setdefault(entry.file.target, []).append(entry)
+    for entry in held.data:
+        deletes = [each for each in aimed.get(entry.file.path, []) if _applies(each, entry)]
+        vectors = [each for each in deletes if each.file.kind == "deletion-vector"]
+        counts = [each.file.records for each in vectors or deletes]
+        most -= max(counts, default=0)
+        least -= min(sum(counts), entry.file.records)
+    least -= sum(each.file.records for each in aimed.get(None, []))
     return {
         "stored": stored,
         "by_deletion_vectors": by["deletion-vector"],
         "by_position_deletes": by["position-delete"],
         "equality_deletes": by["equality-delete"],
-        "live_at_least": least,
+        "live_at_least": 0 if by["equality-delete"] else max(0, least),
         "live_at_most": most,
     }
+
+
+def _applies(delete: Entry, data: Entry) -> bool:
+    """A delete by position counts for files of its own commit and of earlier ones."""
+    return delete.sequence_number is None or (data.sequence_number or 0) <= delete.sequence_number
 
 
 # ---------------------------------------------------------------- files
@@ -194,6 +210,7 @@ def describer(found: Metadata) -> Callable[[Entry, int], Part]:
             "first_row_id": file.first_row_id,
             "key_metadata_bytes": file.key_metadata,
             "referenced_data_file": file.deletes_from,
+            "target_data_file": file.target,
             "content_offset": file.offset,
             "content_size_in_bytes": file.size,
             "equality_ids": list(file.equality_ids),

@@ -13,6 +13,7 @@ from lab.tables.rest import LoadedTable, RestCatalog
 from lab.tables.storage import Files, Store, Unreadable
 
 EXISTING, ADDED, DELETED = 0, 1, 2  # manifest entry status; 0 is a file carried over from an earlier snapshot
+FILE_PATH = 2147483546  # field id of a position delete file's column, reserved
 KINDS = ("data", "position-delete", "equality-delete")  # by the number in `content`
 
 
@@ -52,6 +53,14 @@ class File:
     def identity(self) -> tuple[str, int | None]:
         """What tells it from every other one: several deletion vectors may share a Puffin file."""
         return self.path, self.offset
+
+    @property
+    def target(self) -> str | None:
+        """The one data file that a delete file applies to: named, or the only path between a v2 file's bounds."""
+        lower, upper = self.lower.get(FILE_PATH), self.upper.get(FILE_PATH)
+        if self.deletes_from is None and self.kind == "position-delete" and lower is not None and lower == upper:
+            return lower.decode(errors="replace")
+        return self.deletes_from
 
 
 @dataclass(frozen=True)
