@@ -16,8 +16,8 @@ Part = Mapping[str, Any]
 
 VERSIONS = {
     1: "the first: data files alone; a row is deleted by rewriting its file",
-    2: "adds row-level deletes: delete files say which rows are gone, and sequence numbers for which files they count",
-    3: "adds deletion vectors, row lineage (each row keeps an id), default values, new types; a reader must know v3",
+    2: "adds row-level deletes: delete files say which rows of which older files are gone",
+    3: "adds deletion vectors, row lineage (each row keeps an id), defaults and types; older readers fail",
 }
 KINDS = {
     "position-delete": "position delete: a file of (data file, row number) pairs that are gone (v2)",
@@ -79,7 +79,7 @@ def _declared(found: Part) -> Iterator[Section]:
         f"Schema {current['id']}, the current one",
         "a column is known by its id: renaming it touches no file"
         + ("; initial default: what rows from before the column show; write default: what new rows get" * defaults),
-        ("#id", "column", "type", "required", "key", "initial default", "write default", "doc"),
+        ("#id", "~column", "~type", "required", "key", "~initial default", "~write default", "~doc"),
         [
             (
                 field["id"],
@@ -105,11 +105,11 @@ def _declared(found: Part) -> Iterator[Section]:
     yield Section(
         "Layout",
         "how new files are split and sorted; files keep the spec that they were written with",
-        ("what", "default", "fields"),
+        ("what", "default", "~fields"),
         layout,
     )
     if found["properties"]:
-        yield Section("Properties", "", ("name", "value"), sorted(found["properties"].items()))
+        yield Section("Properties", "", ("~name", "~value"), sorted(found["properties"].items()))
     if found["keys"]:
         yield Section(
             "Encryption keys",
@@ -157,14 +157,14 @@ def _snapshots(found: Part) -> Section:
                 "" if parent == above else parent or "none",  # where it is not the one above
                 "\n".join(_summed(snapshot)),
                 _row_ids(snapshot["first_row_id"], snapshot["added_rows"]),
-                ", ".join(marks),
+                "\n".join(marks),
             )
         )
         above = snapshot["id"]
     return Section(
         "Snapshots",
-        "each commit makes one, oldest first, upon the one above; seq: a delete counts for files of lower ones",
-        ("!snapshot", "!committed (UTC)", "operation", "#seq", "parent", "!what it did", "row ids", "refs"),
+        "each commit makes one, oldest first; seq orders them: a delete counts for files of a lower one",
+        ("snapshot", "committed (UTC)", "operation", "#seq", "~parent", "what it did", "row ids", "~refs"),
         rows[-sections.MOST :],
         [f"the last {sections.MOST} of {len(rows)}"] if len(rows) > sections.MOST else [] if rows else ["none yet"],
     )
@@ -172,8 +172,8 @@ def _snapshots(found: Part) -> Section:
 
 _DELETES = (
     ("dvs", "deletion vector"),
-    ("position-delete-files", "position delete file"),
-    ("equality-delete-files", "equality delete file"),
+    ("position-delete-files", "position delete"),
+    ("equality-delete-files", "equality delete"),
 )
 
 
@@ -203,8 +203,8 @@ def _held(found: Part, held: Part, labels: Mapping[Any, str]) -> Iterator[Sectio
     yield Section(f"Snapshot {held['id']}", lines=[_counted(held["rows"])], style="bold cyan")
     yield Section(
         "Manifests",
-        "lists of files; a reader skips those in which nothing is for it; deleted: files that are no longer there",
-        ("!manifest", "of", "#seq", "#lowest seq", "files", "#bytes", "#spec", "#row id from"),
+        "lists of files; a reader skips those that have nothing for it",
+        ("manifest", "of", "#seq", "#lowest seq", "~files", "#bytes", "#spec", "#row id from"),
         [
             (
                 _name(each["path"]),
@@ -274,12 +274,12 @@ def _data_files(title: str, files: Sequence[Part], labels: Mapping[Any, str]) ->
     return Section(
         title,
         "seq: deletes with a higher one count for it; row id from: the id of its first row (v3)" * bool(files),
-        ("", "!file", "format", "#rows", "!size", "#seq", "#row id from", "!partition", "order", "status", "encrypted"),
+        ("", "file", "in", "#rows", "size", "#seq", "#row id from", "~partition", "order", "status", "encrypted"),
         [
             (
                 labels.get(_key(file), ""),
                 _name(file["path"]),
-                file["format"],
+                "" if file["path"].endswith(f".{file['format']}") else file["format"],
                 file["records"],
                 _size(file["bytes"]),
                 file["sequence_number"],
@@ -298,7 +298,7 @@ def _partition(values: Part) -> str:
     return "\n".join(f"{name}={_value(value) or 'null'}" for name, value in values.items())
 
 
-_BOUNDS = "bounds: the manifest's, by which readers skip files; footer: the file's own minimum and maximum, if others"
+_BOUNDS = "bounds: in the manifest, by which readers skip files; footer: the file's own, where they differ"
 
 
 def _columns(label: str, file: Part, footer: Part | None, gloss: str) -> Section:
@@ -320,7 +320,7 @@ def _columns(label: str, file: Part, footer: Part | None, gloss: str) -> Section
     return Section(
         head,
         gloss,
-        ("column", "encoding", "codec", "#page v", "#values", "#nulls", "bounds", "footer", "bloom"),
+        ("~column", "encoding", "codec", "#page v", "#values", "#nulls", "~bounds", "~footer", "bloom"),
         rows,
         lines,
     )
@@ -330,13 +330,13 @@ def _column(name: str, told: Part, chunk: Part | None) -> tuple[Any, ...]:
     bounds = _range(told.get("lower"), told.get("upper"))
     footer = _range(chunk["min"], chunk["max"]) if chunk else ""
     chunk = chunk or {}
-    nulls = told.get("nulls")
+    values, nulls = told.get("values"), told.get("nulls")
     return (
         name,
         chunk.get("encoding"),
         chunk.get("codec"),
         chunk.get("page_version"),
-        told.get("values", chunk.get("values")),
+        chunk.get("values") if values is None else values,
         chunk.get("nulls") if nulls is None else nulls,
         bounds,
         "" if footer == bounds else footer,
@@ -355,7 +355,7 @@ def _delete_files(title: str, files: Sequence[Part], labels: Mapping[Any, str]) 
     return Section(
         title,
         "\n".join(KINDS[kind] for kind in KINDS if any(file["kind"] == kind for file in files)),
-        ("", "!kind", "!file", "#rows", "#seq", "deletes from", "where", "status"),
+        ("", "kind", "file", "#rows", "#seq", "~deletes from", "where", "status"),
         [
             (
                 labels.get(_key(file), ""),
@@ -403,9 +403,8 @@ def _statistics(found: Part, labels: Mapping[Any, str]) -> Iterator[Section]:
         ]
         yield Section(
             "Puffin footers",
-            "a Puffin file holds blobs: deletion vectors, or statistics such as sketches of distinct values; rows: as "
-            "counted in the bitmap",
-            ("!file", "blob", "#offset", "#bytes", "#rows", "properties"),
+            "blobs: deletion vectors (rows as counted in the bitmap), or statistics, as sketches of values",
+            ("file", "blob", "#offset", "#bytes", "#rows", "~properties"),
             rows,
         )
     if found["statistics"]:

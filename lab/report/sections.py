@@ -11,14 +11,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-_MARKS = "#!"
+_MARKS = "#~"
+_FOLDED = 9  # signs at least in a line of a cell that takes several
 MOST = 20  # lines of a table, so that a large one can still be read
 
 
 @dataclass(frozen=True)
 class Section:
     """`gloss` explains to newcomers; `lines` are sentences that stand above the table; `rows` may be cut to MOST.
-    Columns whose name begins with `#` are numbers, with `!` stay on one line. `style`: of the title."""
+    Columns whose name begins with `#` are numbers, with `~` may take several lines. `style`: of the title."""
 
     title: str
     gloss: str = ""
@@ -59,9 +60,15 @@ def shown(sections: Iterable[Section]) -> RenderableType:
             table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold dim")
             for place in section.filled:
                 name = section.columns[place]
-                whole = name[:1] in _MARKS
+                whole = not name.startswith("~")
                 align: Literal["right", "left"] = "right" if name.startswith("#") else "left"
-                table.add_column(name.lstrip(_MARKS), justify=align, overflow="fold", no_wrap=whole)
+                table.add_column(
+                    name.lstrip(_MARKS),
+                    justify=align,
+                    overflow="fold",
+                    no_wrap=whole,
+                    min_width=None if whole else _FOLDED,
+                )
             for row in section.rows[:MOST]:
                 table.add_row(*(Text(word(row[place])) for place in section.filled))
             parts.append(_indented(table))
