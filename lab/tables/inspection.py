@@ -401,6 +401,16 @@ def _of_metadata(found: Metadata) -> list[str]:
             f"format version {found['format-version']} is none that this x-ray knows (1 to {KNOWN_VERSION}): what it "
             "adds is not shown"
         )
+    following, given = found.get("next-row-id"), 0
+    for snapshot in metadata.snapshots(found):
+        first, count = snapshot["first_row_id"], snapshot["added_rows"]
+        if first is not None and first < given:
+            problems.append(
+                f"snapshot {snapshot['id']} gives row ids from {first} on, and earlier ones up to {given - 1}"
+            )
+        given = max(given, (first or 0) + (count or 0))
+    if isinstance(following, int) and following < given:
+        problems.append(f"next-row-id is {following} and row ids up to {given - 1} are given")
     ids, current = set(_ids(found)), metadata.current(found)
     if current is not None and current not in ids:
         problems.append(f"the current snapshot {current} is not among the table's snapshots")
@@ -445,6 +455,11 @@ def _of_lineage(found: Metadata, held: Contents) -> list[str]:
         f"{entry.file.path}: a position delete file written in v3, which allows deletion vectors alone"
         for entry in held.deletes
         if entry.file.kind == "position-delete" and entry.status == ADDED and entry.snapshot_id == identity
+    ]
+    problems += [
+        f"{manifest.path}: a list of deletes has a first row id, which the specification gives to data alone"
+        for manifest in held.manifests
+        if manifest.content == "deletes" and manifest.first_row_id is not None
     ]
     ranges = sorted(
         (entry.file.first_row_id, entry.file.first_row_id + entry.file.records, entry.file.path)
