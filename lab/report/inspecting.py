@@ -578,13 +578,12 @@ def _value(value: Any, most: int = 40) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if text[10:11] == "T" and "." in text:  # a timestamp: its zeros say nothing
         text = re.sub(r"\.0+(?=\+|$)", "", text)
-    text = "".join(sign if sign.isprintable() else "·" for sign in text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _name(path: str) -> str:
     """A file's name without its folders, which say no more than its partition; of a long one, its two ends."""
-    text = "".join(sign if sign.isprintable() else "·" for sign in path.rpartition("/")[2])
+    text = path.rpartition("/")[2]
     return text if len(text) <= _NAME else f"{text[:9]}…{text[10 - _NAME :]}"
 
 

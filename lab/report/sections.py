@@ -46,16 +46,21 @@ class Section:
 def word(value: Any) -> str:
     if value is None or value == "":
         return ""
-    return "yes" if value is True else "" if value is False else str(value)
+    return "yes" if value is True else "" if value is False else _printable(str(value))
+
+
+def _printable(text: str) -> str:
+    """A table's own words, without what would steer a terminal."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else "·" for sign in text)
 
 
 def shown(sections: Iterable[Section]) -> RenderableType:
     parts: list[RenderableType] = []
     for section in sections:
-        parts.append(Text(section.title, section.style))
+        parts.append(Text(_printable(section.title), section.style))
         if section.gloss:
             parts.append(_indented(Text(section.gloss, "dim")))
-        parts += [_indented(Text(line)) for line in section.lines]
+        parts += [_indented(Text(_printable(line))) for line in section.lines]
         if section.rows:
             table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold dim")
             for place in section.filled:
@@ -105,7 +110,7 @@ def markdown(sections: Iterable[Section]) -> str:
 
 def _cell(text: str) -> str:
     """What stands in a table is data: it must not end the cell, or become a tag or emphasis."""
-    flat = " ".join(text.split())
+    flat = _printable(" ".join(text.split()))
     for sign in "\\`*_|<[":
         flat = flat.replace(sign, f"\\{sign}")
     return flat

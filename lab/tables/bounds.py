@@ -23,7 +23,7 @@ def decoded(kind: str, content: bytes) -> Any:
     """
     try:
         return _decoded(kind.partition("(")[0].partition("[")[0].strip(), kind, content)
-    except (ValueError, OverflowError, struct.error, ArithmeticError):
+    except (ValueError, LookupError, ArithmeticError, struct.error):
         return raw(content)
 
 

@@ -404,11 +404,11 @@ def _of_metadata(found: Metadata) -> list[str]:
     following, given = found.get("next-row-id"), 0
     for snapshot in metadata.snapshots(found):
         first, count = snapshot["first_row_id"], snapshot["added_rows"]
-        if first is not None and first < given:
-            problems.append(
-                f"snapshot {snapshot['id']} gives row ids from {first} on, and earlier ones up to {given - 1}"
-            )
-        given = max(given, (first or 0) + (count or 0))
+        if first is None:
+            continue
+        if first < given:
+            problems.append(f"snapshot {snapshot['id']} gives row ids from {first} on, earlier ones up to {given - 1}")
+        given = max(given, first + (count or 0))
     if isinstance(following, int) and following < given:
         problems.append(f"next-row-id is {following} and row ids up to {given - 1} are given")
     ids, current = set(_ids(found)), metadata.current(found)

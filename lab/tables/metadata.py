@@ -40,13 +40,13 @@ def parsed(content: bytes, name: str) -> Metadata:
     except ValueError as error:
         if not content.strip():
             raise LabError(f"{name} is empty; copy it anew, or take an earlier one beside it") from None
-        place = getattr(error, "pos", None)
-        if content.lstrip()[:1] == b"{" and place is not None and place >= len(content.rstrip()) - 1:
+        place, end = getattr(error, "pos", None), content.rstrip()
+        if end.lstrip()[:1] == b"{" and (end[-1:] != b"}" or place == len(end)):
             raise LabError(
                 f"{name} is cut short: its JSON ends in mid-air after {len(content)} bytes; copy it anew, or take an "
                 "earlier one beside it"
             ) from None
-        where = f" ({error})" if place is not None else ""
+        where = "" if place is None else f" ({error})"
         raise LabError(f"{name} is not JSON{where}; give the table's …metadata.json") from None
     if not isinstance(found, dict) or not isinstance(found.get("format-version"), int):
         what = "a manifest list or something else" if not isinstance(found, dict) else "it has no format-version"
