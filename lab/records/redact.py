@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache, lru_cache
 from typing import Any
 
 MASK = "«redacted»"
@@ -65,13 +66,22 @@ class Redactor:
 
     def properties(self, value: Any) -> Any:
         """Somebody's own JSON: as `json`, and the values of names that promise a secret too."""
-        if isinstance(value, dict):
-            return {
-                self.text(k): _masked(v) if _SECRET_NAME.search(k) else self.properties(v) for k, v in value.items()
-            }
-        if isinstance(value, list):
-            return [self.properties(v) for v in value]
-        return self.json(value)
+        text = lru_cache(1 << 16)(self.text)  # a large table says the same names and words over and over
+
+        @cache
+        def secret(name: str) -> bool:
+            return bool(_SECRET_NAME.search(name))
+
+        def cleaned(value: Any) -> Any:
+            if isinstance(value, str):
+                return text(value)
+            if isinstance(value, dict):
+                return {text(k): _masked(v) if secret(k) else cleaned(v) for k, v in value.items()}
+            if isinstance(value, list):
+                return [cleaned(v) for v in value]
+            return value
+
+        return cleaned(value)
 
 
 def _masked(value: Any) -> Any:
