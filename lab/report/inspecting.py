@@ -49,7 +49,8 @@ def _xray(found: Part) -> Iterator[Section]:
     file = table["metadata_location"].removeprefix(place).lstrip("/")
     facts = [
         f"location {place}",
-        f"metadata {file}, written {_time(table['last_updated'])}",
+        f"metadata {file}",
+        f"last updated {_time(table['last_updated'])}",
         f"uuid {table['uuid']}",
     ]
     if table["last_sequence_number"]:
@@ -195,7 +196,9 @@ def _summed(snapshot: Part) -> list[str]:
 def _row_ids(first: int | None, rows: int | None) -> str:
     if first is None:
         return ""
-    return f"{first}–{first + rows - 1}" if rows else f"from {first}" if rows is None else "none"
+    if not rows:
+        return f"from {first}" if rows is None else "none"
+    return str(first) if rows == 1 else f"{first}–{first + rows - 1}"
 
 
 # ---------------------------------------------------------------- a snapshot's files
@@ -426,7 +429,10 @@ def _statistics(found: Part, labels: Mapping[Any, str]) -> Iterator[Section]:
 
 
 def _properties(properties: Part, labels: Mapping[Any, str]) -> str:
-    return "\n".join(f"{key}={labels.get((value, None)) or _name(str(value))}" for key, value in properties.items())
+    return "\n".join(
+        f"{key.removeprefix('referenced-')}={labels.get((value, None)) or _name(str(value))}"
+        for key, value in properties.items()
+    )
 
 
 def _problems(problems: Sequence[str]) -> Section:
