@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,8 +81,9 @@ def in_catalog(catalog: RestCatalog, name: str) -> Found:
 def on_disk(path: Path) -> Found:
     """A metadata.json, its files below the folder above it, whatever location the table had when it was written."""
     if path.is_dir():
-        there = sorted((path / "metadata" if (path / "metadata").is_dir() else path).glob("*.metadata.json"))
-        words = f"; take {there[-1]}" if there else ""
+        there = (path / "metadata" if (path / "metadata").is_dir() else path).glob("*.metadata.json")
+        newest = max(there, key=_version, default=None)
+        words = f"; take {newest}" if newest else ""
         raise UsageError(f"{path} is a folder; name the metadata file itself{words}")
     if not path.is_file():
         names = [each.name for each in path.parent.glob("*metadata.json")] if path.parent.is_dir() else []
@@ -94,6 +96,12 @@ def on_disk(path: Path) -> Found:
     root = path.absolute().parent
     root = root.parent if root.name == "metadata" else root
     return Found(path.name, LoadedTable(str(path), content, {}), Folder(root, str(content.get("location", ""))))
+
+
+def _version(path: Path) -> tuple[int, str]:
+    """`00007-….metadata.json` and `v7.metadata.json` alike: the tenth comes after the ninth."""
+    number = re.match(r"v?(\d+)", path.name)
+    return int(number[1]) if number else -1, path.name
 
 
 def _administrator(store: StoreEndpoint) -> dict[str, str]:

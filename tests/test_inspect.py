@@ -452,6 +452,14 @@ def test_a_diff_without_the_earlier_metadata_says_what_it_can_not_know(v3: OnDis
     assert "the metadata file of that time is gone" in run("--metadata", str(last(v3)), "--diff", "1", "2")[1]
 
 
+def test_a_cut_log_of_metadata_files_is_not_taken_for_the_whole_one(v3: OnDisk) -> None:
+    v3.metadata["properties"] = {"a": "b"}
+    v3.save("v3.metadata.json")
+    assert compare(v3.folder / "metadata" / "v3.metadata.json", 1, 2)["changes"]["properties"] == {}
+    v3.metadata["metadata-log"] = v3.metadata["metadata-log"][2:]
+    assert compare(v3.save("v4.metadata.json"), 1, 2)["changes"] is None
+
+
 # ---------------------------------------------------------------- how it is shown
 def test_programs_get_what_is_published(v3: OnDisk) -> None:
     code, out = run("--metadata", str(last(v3)), "--format", "json")
@@ -593,7 +601,8 @@ def test_wrong_words_are_told_in_one_line(
 def test_unknown_names_lead_to_near_ones(v3: OnDisk) -> None:
     folder = v3.folder / "metadata"
     assert "near: v2.metadata.json" in run("--metadata", str(folder / "v7.metadata.json"))[1]
-    assert f"take {folder / 'v2.metadata.json'}" in run("--metadata", str(v3.folder))[1]
+    (folder / "v10.metadata.json").touch()
+    assert f"take {folder / 'v10.metadata.json'}" in run("--metadata", str(v3.folder))[1]
     code, out = run("--metadata", str(last(v3)), "--snapshot", "22")
     assert code == 3
     assert "there is no snapshot 22 (it may have expired); the last ones are 1, 2" in out

@@ -318,8 +318,9 @@ def _columns(label: str, file: Part, footer: Part | None, gloss: str) -> Section
     if footer:
         groups = _count(len(footer["row_groups"]), "row group")
         lines.append(f"Parquet by {footer['created_by'] or 'somebody who does not tell'}, {groups}")
-    elif file["format"] == "parquet":
-        lines.append("its footer was not opened; what stands here is the manifest's")
+    else:
+        why = "its footer was not opened" if file["format"] == "parquet" else f"{file['format']} files are not opened"
+        lines.append(f"{why}; what stands here is the manifest's")
     return Section(
         head,
         gloss,

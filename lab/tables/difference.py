@@ -76,18 +76,20 @@ def _between(line: list[int], first: int) -> list[int]:
 def as_committed(files: Files, table: LoadedTable, snapshot_id: int) -> Metadata | None:
     """The table's metadata as the commit of this snapshot left it; None if that file is gone.
 
-    It is the earliest one that has the snapshot, and is seldom older than that.
+    It is the earliest one that has the snapshot; nothing written before the snapshot need be read for that.
     """
     found = table.metadata
     since = choose(found, snapshot_id).get("timestamp-ms", 0)
-    log = [entry for entry in found.get("metadata-log") or [] if entry.get("timestamp-ms", since) >= since]
-    for entry in log:
+    for place, entry in enumerate(found.get("metadata-log") or []):
+        if entry.get("timestamp-ms", since) < since:
+            continue
         try:
             earlier = metadata.parsed(files.read(entry["metadata-file"]), entry["metadata-file"])
         except LabError:
             return None  # a later one would show changes that were made after the commit
         if snapshot_id in (each["snapshot-id"] for each in earlier.get("snapshots") or []):
-            return earlier
+            forgotten = place == 0 and earlier.get("metadata-log")  # the log was cut: the commit's own may be gone
+            return None if forgotten else earlier
     return found
 
 
