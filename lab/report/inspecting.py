@@ -276,7 +276,7 @@ def _counted(rows: Part) -> str:
 def _data_files(title: str, files: Sequence[Part], labels: Mapping[Any, str]) -> Section:
     return Section(
         title,
-        "seq: deletes with a higher one count for it; row id from: the id of its first row (v3)" * bool(files),
+        "seq: deletes of a higher one count for it; row id from: for rows that bring no _row_id of their own (v3)",
         ("", "file", "in", "#rows", "size", "#seq", "#row id from", "~partition", "order", "status", "encrypted"),
         [
             (
@@ -489,7 +489,10 @@ def _told(found: Part) -> Iterator[str]:
         f"{len(data['removed'])} removed ({_count(_records(data['removed']), 'row')}), {data['kept']} kept"
     )
     if data["added"] and data["removed"]:
-        yield "whole files were written anew (copy-on-write, or a compaction): the rows that stayed were copied"
+        if {snapshot["operation"] for snapshot in found["between"]} == {"replace"}:
+            yield "a compaction: the same rows in other files"
+        else:
+            yield "copy-on-write: whole files were written anew, and the rows in them that stayed were copied"
     replaced = {file["target_data_file"]: file for file in deletes["removed"] if file["kind"] == "deletion-vector"}
     if deletes["added"] and not data["removed"]:
         yield "merge-on-read: the data files stay, and delete files say which of their rows are gone"
@@ -498,8 +501,7 @@ def _told(found: Part) -> Iterator[str]:
     gone = [file for file in deletes["removed"] if not _follows(file, deletes["added"])]
     if gone:
         yield (
-            f"{_count(len(gone), 'delete file')} removed: what they deleted is gone from the data files, or the files "
-            "they deleted from are gone"
+            f"{_count(len(gone), 'delete file')} no longer needed: the rows, or their files, are gone from the table"
         )
 
 
