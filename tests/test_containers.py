@@ -127,7 +127,7 @@ def test_a_refusal_of_dockers_is_one_line_that_says_what_to_do(error: Exception,
     def work() -> None:
         raise error
 
-    with pytest.raises(LabError, match="^[^\n]*$") as refusal:
+    with pytest.raises(LabError, match=r"^[^\n]*$") as refusal:
         told(work, image)
     assert said in str(refusal.value)
 

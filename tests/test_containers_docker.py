@@ -147,7 +147,7 @@ def test_a_lab_that_is_up_keeps_its_secrets_and_down_leaves_nothing(engine: Any,
         )
         assert code == 3
         assert "a lab is up of containers (reference, seaweedfs)" in err
-        code, out, err = lab.run("sql", "duckdb-1.5.5", "SELECT count(*) FROM lab.ANALYTICS.ORDERS_V2")
+        code, _, err = lab.run("sql", "duckdb-1.5.5", "SELECT count(*) FROM lab.ANALYTICS.ORDERS_V2")
         assert code == 0, err
     finally:
         assert lab.run("down")[0] == 0

@@ -14,8 +14,9 @@ from lab.stores import StoreEndpoint, access, s3
 from lab.stores.access import Access
 from lab.tables.parquet import Footer, footer
 from lab.tables.rest import RestCatalog
-from lab.tables.xray import Store, referenced, xray
+from lab.tables.storage import Store
 from lab.tables.xray import history as snapshots
+from lab.tables.xray import referenced, xray
 
 Look = Callable[[RestCatalog, str, str], dict[str, Any]]
 StoreAt = Callable[[], StoreEndpoint]
