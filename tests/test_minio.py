@@ -94,22 +94,22 @@ def test_a_token_that_is_none_of_its_own_has_no_session() -> None:
 
 # ---------------------------------------------------------------- the program
 def test_a_named_program_is_taken_and_a_wrong_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "minio"
-    program.write_text("#!/bin/sh\n")
-    monkeypatch.setenv(minio.NAMED, str(program))
+    named_program = tmp_path / "minio"
+    named_program.write_text("#!/bin/sh\n")
+    monkeypatch.setenv(minio.NAMED, str(named_program))
     with pytest.raises(NotProvided, match=minio.NAMED):
-        minio.binary(Cache(tmp_path))
-    program.chmod(0o755)
-    assert minio.binary(Cache(tmp_path)) == program
+        minio.program(Cache(tmp_path))
+    named_program.chmod(0o755)
+    assert minio.program(Cache(tmp_path)) == named_program
 
 
 def test_without_go_and_without_a_network_the_cure_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(minio.NAMED, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NotProvided, match=r"no Go; install Go 1\.16 or newer, or set ICEBERG_LAB_MINIO"):
-        minio.binary(Cache(tmp_path / "cache"))
+        minio.program(Cache(tmp_path / "cache"))
     with pytest.raises(NotProvided, match="offline"):
-        minio.binary(Cache(tmp_path / "cache", offline=True))
+        minio.program(Cache(tmp_path / "cache", offline=True))
 
 
 def test_what_go_says_is_told_and_its_program_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,12 +119,12 @@ def test_what_go_says_is_told_and_its_program_is_kept(tmp_path: Path, monkeypatc
     go.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(NotProvided, match="no such version"):
-        minio.binary(Cache(tmp_path / "cache"))
+        minio.program(Cache(tmp_path / "cache"))
     go.write_text('#!/bin/sh\necho "$@" > "$GOBIN/minio"\n')
-    built = minio.binary(Cache(tmp_path / "cache"))
+    built = minio.program(Cache(tmp_path / "cache"))
     assert f"{minio.MODULE}@{minio.RELEASE}" in built.read_text()
     go.unlink()
-    assert minio.binary(Cache(tmp_path / "cache", offline=True)) == built, "an image has it built already"
+    assert minio.program(Cache(tmp_path / "cache", offline=True)) == built, "an image has it built already"
 
 
 # ---------------------------------------------------------------- the axis

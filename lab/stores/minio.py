@@ -53,7 +53,7 @@ _POLICY = "readwrite"  # its own, of all S3 actions
 _TRACE_SECONDS = 10.0
 
 
-def binary(cache: Cache) -> Path:
+def program(cache: Cache) -> Path:
     """MinIO's program: the one that $ICEBERG_LAB_MINIO names, else built once with this machine's Go.
 
     Raises NotProvided.
@@ -81,7 +81,7 @@ def binary(cache: Cache) -> Path:
         done = subprocess.run(argv, env=environment, cwd=folder, text=True, capture_output=True)
         shutil.rmtree(work, ignore_errors=True)
         if done.returncode:
-            reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1].strip()
+            reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1].strip(" .")
             raise NotProvided(f"MinIO {RELEASE} can't be built with {go}: {reason}; or set {NAMED}=FILE to a program")
 
     built = cache.derived(f"minio-{RELEASE}-{platform.system()}-{platform.machine()}".lower(), build)
@@ -95,13 +95,13 @@ def choose(host: Host) -> StoreEndpoint:
 
 def start(host: Host, endpoint: StoreEndpoint) -> None:
     """See `lab.stores.Store`."""
-    program = binary(host.cache)
+    binary = program(host.cache)
     root = Credentials(secrets.token_hex(10), secrets.token_urlsafe(30))
     address = endpoint.url.removeprefix("http://")
     process, _ = host.process(
         NAME,
         # Quiet: it would print its keys, and ask whether there is a newer release.
-        [program, "server", "--quiet", "--anonymous", "--address", address, host.data("minio-objects")],
+        [binary, "server", "--quiet", "--anonymous", "--address", address, host.data("minio-objects")],
         env={
             "MINIO_ROOT_USER": root.access_key,
             "MINIO_ROOT_PASSWORD": root.secret_key,
