@@ -38,8 +38,8 @@ from lab.tables import inspection
 # No markup: what an engine answers is data, brackets included.
 OUT = Console(markup=False, width=None if sys.stdout.isatty() else 240)
 ERR = Console(stderr=True, markup=False, width=None if sys.stderr.isatty() else 240)
-# A whole run on a quiet machine, published with the lab.
-RECORD = Path(lab.__file__).parents[1] / "docs" / "record.jsonl"
+# Runs on a quiet machine, published with the lab: a whole one, and what another store does otherwise.
+RECORDS = sorted((Path(lab.__file__).parents[1] / "docs").glob("record*.jsonl"), key=lambda file: len(file.name))
 FORMATS = ("table", "json", "markdown")
 
 Command = Callable[..., Any]
@@ -186,11 +186,9 @@ def compare(left: Path, right: Path, form: str) -> None:
 
 @main.command()
 @click.argument("words")
-@click.option(
-    "--record", metavar="FILE", type=Path, default=RECORD, help="what to tell it from  [default: docs/record.jsonl]"
-)
+@click.option("--record", metavar="FILE", type=Path, help="what to tell it from  [default: docs/record*.jsonl]")
 @_formats("text", "markdown", "json")
-def why(words: str, record: Path, form: str) -> None:
+def why(words: str, record: Path | None, form: str) -> None:
     """Why something fails, and what cures it: WORDS are of an error message, or a behaviour's or a trap's id.
 
     \b
@@ -199,7 +197,8 @@ def why(words: str, record: Path, form: str) -> None:
 
     Nothing is run: it tells what a record shows, its cause in the engine's code, and the cure in your own syntax.
     """
-    lines = [line for line in read(record) if line["type"] == "cell"]
+    files = RECORDS if record is None else [record]
+    lines = [line for file in files for line in read(file) if line["type"] == "cell"]
     known = traps.pages(lines)
     if words in BEHAVIOURS:
         text = pages.markdown(BEHAVIOURS[words], lines, list(GENERATIONS), repro.script)

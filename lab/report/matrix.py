@@ -58,6 +58,8 @@ class Square:
 class Matrix:
     """Rows (behaviour, variant) by columns (generation) of squares; a pair that was not selected has none.
 
+    Cells on another store than the first cell's have rows of their own.
+
     Variants whose names differ behind a slash only share a row, and there a square: `default/int`, `default/long`.
     """
 
@@ -69,9 +71,13 @@ class Matrix:
     def of(cls, lines: Iterable[Line], order: Sequence[str] = ()) -> Matrix:
         """From `cell` lines. order: the generations' order across; others follow as they come."""
         grouped: dict[tuple[str, str, str], list[Line]] = {}
+        usual = None
         for line in lines:
             cell = line["cell"]
+            usual = usual or cell["store"]
             variant = cell["variant"].partition("/")[0]
+            if cell["store"] != usual:
+                variant = f"{variant}, {cell['store']}"
             grouped.setdefault((cell["behaviour"], variant, cell["reader"]), []).append(line)
         readers = list(dict.fromkeys(reader for _, _, reader in grouped))
         return cls(
