@@ -15,6 +15,7 @@ import fastavro
 from minio import Minio
 
 from lab.tables.rest import LoadedTable, RestCatalog
+from lab.tables.row_ids import Range, inherited
 
 ADDED, DELETED = 1, 2  # manifest entry status; 0 is a file carried over from an earlier snapshot
 KINDS = ("data", "position-delete", "equality-delete")  # by the number in `content`
@@ -67,6 +68,14 @@ def history(table: LoadedTable) -> list[Mapping[str, Any]]:
         line.append(at)
         at = snapshots.get(at.get("parent-snapshot-id"))
     return line[::-1]
+
+
+def row_ids(table: LoadedTable) -> list[Range]:
+    """The row ids that the current snapshot's data files hand out."""
+    current = history(table)[-1:]
+    store = Store(table.credentials)
+    manifests = [m for snapshot in current for m in store.records(snapshot["manifest-list"]) if m["content"] == 0]
+    return [found for m in manifests for found in inherited(m, store.records(m["manifest_path"]))]
 
 
 class Store:
