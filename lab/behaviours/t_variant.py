@@ -89,7 +89,7 @@ SHREDDED_BATCHES = Trap(
     "variant-shredded-batches",
     "Beside a shredded variant, Spark can't read the other columns either",
     r"Unsupported variant: shredded typed_value",
-    "org.apache.iceberg.arrow.vectorized.VectorizedReaderBuilder.variant",
+    "org.apache.iceberg.arrow.vectorized.VectorizedVariantVisitor.primitive",
 )
 SHREDDED_TRINO = Trap(
     "variant-shredded-trino",
@@ -156,7 +156,8 @@ _RAW = (
         1,
         "web-app",
         r'{"metadata":"\\x11\\x04\\x00\\x06\\x11\\x15\\x1Cactionduration_mspageuser_id",'
-        r'"value":"\\x02\\x04\\x00\\x01\\x02\\x03\\x00\\x0A\\x0F\\x19 %page_view\\x14^\\x01\\x00\\x00%/products\\x19u-1234"}',
+        r'"value":"\\x02\\x04\\x00\\x01\\x02\\x03\\x00\\x0A\\x0F\\x19 %page_view\\x14^'
+        r'\\x01\\x00\\x00%/products\\x19u-1234"}',
     ),
     (
         2,
@@ -246,7 +247,7 @@ VARIANT_WHOLE = Behaviour(
             "DuckDB shreds a variant's fields into columns of their own and leaves their names out of the variant's "
             "metadata; Iceberg wants them there",
             generations="spark-*",
-            variants="of-duckdb,of-duckdb-by-row",
+            variants="of-duckdb",
             failure=Chain((("java.lang.IllegalArgumentException", "Cannot find field name in metadata: "),)),
             at="whole",
             trap=SHREDDED_SPARK,

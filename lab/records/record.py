@@ -222,7 +222,10 @@ def _step_back(line: Mapping[str, Any]) -> StepResult:
         line.get("look"),
         None if truth is None else tuple(tuple(decode(v) for v in row) for row in truth),
         line.get("among", False),
-        Lineage(**{k: tuple(v) if isinstance(v, list) else v for k, v in line["lineage"].items()})
-        if "lineage" in line
-        else None,
+        _lineage_back(line["lineage"]) if "lineage" in line else None,
     )
+
+
+def _lineage_back(line: Mapping[str, Any]) -> Lineage:
+    updated, inserted, deleted = (tuple(line[name]) for name in ("updated", "inserted", "deleted"))
+    return Lineage(line["since"], updated, inserted, deleted, line["upgraded"])
