@@ -166,7 +166,8 @@ def test_every_declared_fact_counts() -> None:
             else:
                 assert isinstance(step.answer, Rows)
                 columns = tuple(replace(c, type="something else") for c in step.answer.columns)
-                seen = mutated(found.observation, step, answer=replace(step.answer, columns=columns))
+                rows = step.answer.rows if key.startswith("types.") else ()
+                seen = mutated(found.observation, step, answer=Rows(columns, rows))
             assert unexpected(found, seen), (found.observation.cell, path)
             tried += 1
     assert tried > 20

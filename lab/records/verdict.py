@@ -7,6 +7,7 @@ plain v2 read that succeeded in the same session, so that a broken set-up never 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -30,6 +31,7 @@ from lab.model import (
 )
 from lab.records.lineage import breaches
 
+_DEFAULTS = re.compile(r"DEFAULT ?\(?'(\w+)'")
 PLAIN_READ = "plain-v2-read"  # the step that proves a session sound before "not-supported" is said
 
 
@@ -111,12 +113,15 @@ def facts_of(seen: Observation) -> dict[str, Any]:
     """All that a declaration can refer to by a path: row counts, types of columns, the lab's own looks.
 
     `read.rows` → number of rows; `read.types.ORDERED_AT` → the engine's name of the type (columns in upper
-    case, as some engines fold them); `history.operations` → what `look` put under `operations`.
+    case, as some engines fold them); `show.defaults` → what stands behind each DEFAULT of a CREATE TABLE that is
+    shown; `history.operations` → what `look` put under `operations`.
     """
     facts: dict[str, Any] = {}
     for step in seen.steps:
         if isinstance(step.answer, Rows):
             facts[f"{step.name}.rows"] = len(step.answer.rows)
+            if [len(row) for row in step.answer.rows] == [1] and isinstance(step.answer.rows[0][0], str):
+                facts[f"{step.name}.defaults"] = _DEFAULTS.findall(step.answer.rows[0][0])
             for column in step.answer.columns:
                 facts[f"{step.name}.types.{column.name.upper()}"] = column.type
         if isinstance(step.look, Mapping):
