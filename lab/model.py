@@ -233,6 +233,7 @@ class Control:
     variant: str | None = None
     generation: str | None = None
     behaviour: str | None = None
+    writer: str | None = None  # of a pair, where `generation` reads what another one wrote
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def _no_words(at: str) -> tuple[Expect, ...]:
     )
 
 
-NULLS = Control(behaviour="T-default-write", generation="spark-4.0.1+iceberg-1.10.0", variant="say-default")
+NULLS = Control("say-default", "spark-4.0.1+iceberg-1.10.0", "T-default-write", writer="duckdb-1.5.5")
 CREATE = Behaviour(
     id="T-default-create",
     title="DEFAULT in CREATE TABLE",

@@ -312,7 +312,7 @@ GEO_VALUES = Behaviour(
         ),
         Variant(
             "geometry",
-            generations="duckdb-*,pyiceberg-*",
+            generations="duckdb-*,pyiceberg-*,trino-*",
             steps=(
                 CREATE_GEOMETRY,
                 INSERT_GEOMETRY,
@@ -331,7 +331,7 @@ GEO_VALUES = Behaviour(
     ),
     claims=(Claim("spark-4.1*", Outcome.WORKS, variants="wkt,wkb"),),
     expect=(
-        *_can_not("wkt,wkb"),
+        *_can_not("wkt,wkb,geometry"),
         gap(
             "spark-4.1*",
             "open-source Spark makes geometries of WKB alone",
@@ -404,6 +404,7 @@ GEO_FUNCTIONS = Behaviour(
             steps=(Step("select", "SELECT ST_GeogFromWKT('POINT (139.7671 35.6812)')"),),
         ),
     ),
+    kinds=("duckdb", "spark"),
     claims=(Claim("spark-4.1*", REFUSED, variants="geog-from-wkt"),),
     expect=(
         gap(
@@ -462,11 +463,11 @@ GEO_FILTER = Behaviour(
         ),
     ),
     variants=(
-        Variant("geometry", generations="spark-4.1*1.12*", settings=GEOSPATIAL),
-        Variant("geometry", generations="duckdb-*"),
+        Variant("geometry", generations="spark-*", settings=GEOSPATIAL),
+        Variant("geometry", generations="duckdb-*,trino-*"),
         Variant(
             "geography",
-            generations="spark-4.1*1.12*",
+            generations="spark-*",
             settings=GEOSPATIAL,
             steps=(
                 CREATE,
@@ -480,11 +481,13 @@ GEO_FILTER = Behaviour(
             ),
         ),
     ),
+    kinds=("duckdb", "spark", "trino"),
     claims=(
-        Claim("spark-4.1*", Outcome.WORKS, variants="geometry"),
-        Claim("spark-4.1*", REFUSED, variants="geography"),
+        Claim("spark-4.1*1.12*", Outcome.WORKS, variants="geometry"),
+        Claim("spark-4.1*1.12*", REFUSED, variants="geography"),
     ),
     expect=(
+        *_can_not(),
         gap(
             "spark-4.1*",
             "open-source Spark stores geometries and computes nothing of them",

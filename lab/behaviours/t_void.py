@@ -17,7 +17,7 @@ from lab.behaviours.t_known import (
     trino_476,
     trino_unreadable,
 )
-from lab.model import Behaviour, Call, Claim, Expect, Outcome, Step, Trap, Variant
+from lab.model import Behaviour, Call, Chain, Claim, Expect, Outcome, Step, Trap, Variant
 from lab.tables.types import STAGING_EVENTS
 
 COLUMNS = STAGING_EVENTS.columns
@@ -49,9 +49,16 @@ DUCKDB_NULL = Trap(
 REQUIRED = Trap(
     "unknown-required",
     "A column of no type can't be required",
-    r"Cannot create required field with unknown type",
-    {"*": "org.apache.iceberg.types.Types$NestedField.<init>"},
+    r"^(?:java\S+: )?Cannot create required field with unknown type",
+    "org.apache.iceberg.types.Types$NestedField.<init>",
     remedy="leave NOT NULL out: such a column holds nothing but nulls",
+)
+REQUIRED_ASKED = Trap(
+    "pyiceberg-unknown-required",
+    "PyIceberg asks for a required column of no type, and the catalog's answer is no JSON",
+    r"Received unexpected JSON Payload: (?s:.*)Cannot create required field with unknown type",
+    "pyiceberg.catalog.rest.RestCatalog.create_table",
+    remedy="declare the column optional: it holds nothing but nulls",
 )
 PROMOTED = Trap(
     "unknown-promoted",
@@ -159,10 +166,24 @@ VOID_REQUIRED = Behaviour(
         *NO_TYPE,
         Expect(
             Outcome.ERROR,
-            "as the specification demands (a column of type unknown is optional), refused by the library itself; "
-            "what PyIceberg does not refuse, the catalog's library does",
+            "as the specification demands (a column of type unknown is optional), refused by Iceberg's library itself",
+            generations="spark-*",
+            failure=Chain((("java.lang.IllegalArgumentException", "Cannot create required field with unknown type"),)),
             at="create",
             trap=REQUIRED,
+        ),
+        Expect(
+            Outcome.ERROR,
+            "PyIceberg lets it pass, and the catalog's library refuses it, in an answer that is no JSON",
+            generations="pyiceberg-*",
+            failure=Chain(
+                (
+                    ("pyiceberg.exceptions.ServerError", "Cannot create required field with unknown type: reserved"),
+                    ("requests.exceptions.HTTPError", "500 Server Error"),
+                )
+            ),
+            at="create",
+            trap=REQUIRED_ASKED,
         ),
     ),
     tags=("v3", "types"),
@@ -176,13 +197,14 @@ VOID_ALTER = Behaviour(
     table=STAGING_EVENTS,
     steps=(CREATE, INSERT, Step("alter", {"*": "ALTER TABLE {table} ALTER COLUMN reserved TYPE string"})),
     claims=(Claim("spark-4.1*", REFUSED),),
-    pairs=(("spark-*", "="),),
+    kinds=("spark",),
     expect=(
         NO_TYPE[0],
         Expect(
             Outcome.ERROR,
             "the specification lets unknown become any type; Iceberg's SchemaUpdate does not, so the request never "
             "reaches a catalog: refused as documented, and by another party",
+            failure=Chain((("java.lang.IllegalArgumentException", "Cannot change column type: reserved: unknown"),)),
             at="alter",
             trap=PROMOTED,
         ),
