@@ -131,6 +131,10 @@ class Tables:
         return [self.get(table, NAMESPACE) for table in (ORDERS_V2, ORDERS_V3)]
 
     def _make(self, table: Table, namespace: str, properties: Mapping[str, str | None]) -> None:
+        if not table.given:
+            with suppress(RestError):  # it stands already
+                catalog(self._lab).create_namespace(namespace)
+            return
         stands = self._stands(namespace, table)  # in a lab that was up before
         generation = self.by(table)
         with self._engines.using(generation, "seed") as engine:

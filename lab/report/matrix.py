@@ -17,6 +17,8 @@ from rich.text import Text
 
 from lab.behaviours import BEHAVIOURS
 from lab.model import ENGINES
+from lab.records.record import recorded
+from lab.records.verdict import broken
 from lab.report import traps
 from lab.report.line import Line, expected, failure, name, root_cause, unexpected
 
@@ -206,13 +208,16 @@ def _cure(cured: traps.Cured) -> Text:
 
 
 def _wrong_rows(line: Line) -> str:
-    return "; ".join(
+    """What was wrong without an error: rows that are not the truth, and invariants that were broken."""
+    wrong = [
         f"{step['name']} returned {step['rows']} instead of {step['truth']}"
         for step in line["steps"]
         if not step.get("among")
         and step.get("truth") is not None
         and sorted(map(str, step.get("rows", []))) != sorted(map(str, step["truth"]))
-    )
+    ]
+    seen = recorded(line).observation
+    return "; ".join([*wrong, *(f"{step.name}: {told}" for step in seen.steps for told in broken(step, seen))])
 
 
 def _failing(lines: Sequence[Line]) -> dict[tuple[str, str], list[Line]]:

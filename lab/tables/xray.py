@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lab.tables.rest import LoadedTable, RestCatalog
+from lab.tables.row_ids import Range
 from lab.tables.storage import Files, Store, Unreadable
 
 EXISTING, ADDED, DELETED = 0, 1, 2  # manifest entry status; 0 is a file carried over from an earlier snapshot
@@ -124,6 +125,18 @@ def history(table: LoadedTable) -> list[Mapping[str, Any]]:
         line.append(at)
         at = snapshots.get(at.get("parent-snapshot-id"))
     return line[::-1]
+
+
+def row_ids(table: LoadedTable) -> list[Range]:
+    """The row ids that the current snapshot's data files hand out."""
+    store = Store(table.credentials)
+    return [
+        Range(entry.file.first_row_id, entry.file.records)
+        for snapshot in history(table)[-1:]
+        for manifest in manifests(store, snapshot)
+        for entry in entries(store, manifest)
+        if manifest.content == "data" and entry.status != DELETED
+    ]
 
 
 def referenced(table: LoadedTable, store: Files) -> set[str]:
