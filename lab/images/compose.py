@@ -248,7 +248,10 @@ def _warehouse() -> str:
 def _service(
     of: str, command: list[str], variables: Mapping[str, Any], *, after: str = "", profiles: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    service: dict[str, Any] = {"image": of, "command": command, "init": True, "network_mode": "service:network"}
+    service: dict[str, Any] = {"image": of}
+    if command:
+        service["command"] = command
+    service |= {"init": True, "network_mode": "service:network"}
     if profiles:
         service["profiles"] = list(profiles)
     service["environment"] = {name: str(value) for name, value in variables.items()}
@@ -274,14 +277,11 @@ def _engine(generation: Generation, port: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _polaris(port: int) -> dict[str, Any]:
-    """Polaris as published, or the image that LAB_POLARIS_IMAGE names; its metastore is in memory."""
+    """Polaris as published, or the image that ICEBERG_LAB_POLARIS_IMAGE names; its metastore is in memory."""
     keys = {name: _secret(name) for name in ("LAB_STORE_ACCESS_KEY", "LAB_STORE_SECRET_KEY")}
     variables = polaris.environment(str(port), _secret("LAB_POLARIS_SECRET"), keys)
-    service = _service(
-        f"${{LAB_POLARIS_IMAGE:-{polaris.OFFICIAL}}}", [], variables, after="store", profiles=("polaris",)
-    )
-    del service["command"]
-    return service
+    of = f"${{ICEBERG_LAB_POLARIS_IMAGE:-{polaris.OFFICIAL}}}"
+    return _service(of, [], variables, after="store", profiles=("polaris",))
 
 
 def profiles(generation: Generation) -> tuple[str, ...]:

@@ -148,10 +148,13 @@ def content(image: Image, cache: Cache, base: Base, lacks: list[str]) -> list[tu
             used += fill.files(cache, *image.part)
         if native and image.java:
             used.append(cache.java(image.java))
+        for other in fill.training(*image.part) if native else ():
+            used += fill.files(cache, *other)
+            used += [cache.java(release)] if (release := fill.java(*other)) else []
     except NotProvided as reason:
         lacks.append(str(reason))
     for path in used:
-        if not path.is_relative_to(cache.root) or path.is_relative_to(cache.root / "derived"):
+        if not path.is_relative_to(cache.root) or path.is_relative_to(cache.root / "derived"):  # MinIO's
             found.append(("jdk", path) if path.is_dir() else (f"bin/{path.name}", path))
     return [*found, *((f"cache/{entry}", cache.root / entry) for entry in sorted(fill.entries(cache, used)))]
 
@@ -185,5 +188,6 @@ def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         return None
     member.uid = member.gid = 0
     member.uname = member.gname = ""
+    member.mtime = int(member.mtime)  # as exact as layers keep it
     member.mode = 0o755 if member.isdir() or member.mode & 0o111 else 0o644
     return member

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from lab.catalogs import reference
 from lab.engines import GENERATIONS, adapter
 from lab.errors import LabError
 from lab.provision import Cache, Lines
-from lab.stores import named
+from lab.stores import STORES, named
 
 ROOT = Path("/opt/iceberg-lab")  # the cache inside an image; `lab/runtime/inside.py` reads it
-FOLDERS = ("files", "trees", "java")  # what an image has of it, one layer each
+FOLDERS = ("files", "trees", "java", "derived")  # what an image has of it, one layer each
+_ARCHIVE = "classes-"  # begins the name of a derived folder that `lab/runtime/jvm.py` makes
 
 
 def java(part: str, name: str = "") -> str | None:
@@ -46,6 +48,28 @@ def files(cache: Cache, part: str, name: str = "") -> list[Path]:
     raise LabError(f"no part of the lab is called {part!r}")
 
 
+def training(part: str, name: str = "") -> list[tuple[str, ...]]:
+    """The other parts that a part needs around it to run as it will: what its archive of classes is made with."""
+    if part == "engine" and GENERATIONS[name].kind in ("spark", "trino"):
+        return [("store", STORES[0]), ("catalog",)]
+    return [("store", STORES[0])] if part == "catalog" else []
+
+
+def train(cache: Cache, part: str, name: str = "") -> None:
+    """Runs the part once, with a store and a catalog on loopback, so that its archive of classes is made.
+
+    Without one a start takes twice as long and no more: a warning says why there is none.
+    """
+    from lab.runtime.embedded import Embedded
+
+    with tempfile.TemporaryDirectory() as folder, Embedded(cache, Path(folder) / "run") as lab:
+        lab.host.archives = part == "catalog"
+        lab.catalog()
+        lab.host.archives = True
+        if part == "engine":
+            lab.engine(GENERATIONS[name])
+
+
 def entries(cache: Cache, used: list[Path]) -> set[Path]:
     """What of the cache, relative to its root, holds the files that are used: files, and unpacked folders whole."""
     within = (path.relative_to(cache.root) for path in used if path.is_relative_to(cache.root))
@@ -57,10 +81,15 @@ def main(part: str, name: str = "") -> None:
     used = files(cache, part, name)
     if release := java(part, name):
         used.append(cache.java(release))
-    kept = entries(cache, used)
+    if training(part, name):
+        try:
+            train(cache, part, name)
+        except LabError as reason:
+            print(f"no archive of classes: {reason}", file=sys.stderr)
     for kind in FOLDERS:
         (ROOT / kind).mkdir(exist_ok=True)
-    for path in (*(ROOT / "trees").iterdir(), *(ROOT / "java").iterdir()):
+    kept = entries(cache, [*used, *(ROOT / "derived").glob(f"{_ARCHIVE}*")])
+    for path in (path for kind in FOLDERS[1:] for path in (ROOT / kind).iterdir()):
         if path.relative_to(ROOT) not in kept:
             shutil.rmtree(path)
     for path in (ROOT / "files").rglob("*"):
