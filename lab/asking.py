@@ -44,7 +44,9 @@ def say(session: Session, who: Generation, table: Table, step: Step, filling: Ma
     answer = session.execute(statement)
     seconds = time.monotonic() - started
     truth = _filled(step.truth_for(who.kind), filling)
-    return StepResult(step.name, who.name, str(statement), seconds, answer, truth=truth, among=step.among)
+    return StepResult(
+        step.name, who.name, str(statement), seconds, answer, truth=truth, among=step.among, lineage=step.lineage
+    )
 
 
 def plain_read(session: Session, who: Generation) -> StepResult:

@@ -27,18 +27,19 @@ from lab.model import Failure, Rows
 from lab.records import compare as comparing
 from lab.records.record import as_json, read, recorded, valid
 from lab.records.verdict import judge
+from lab.report import inspecting, state, traps
 from lab.report import line as of_line
 from lab.report import matrix as report
-from lab.report import state, traps
 from lab.report import why as pages
 from lab.runtime.places import Places
+from lab.tables import inspection
 
 # Where nobody's terminal sets the width, lines are as long as they need to be.
 # No markup: what an engine answers is data, brackets included.
 OUT = Console(markup=False, width=None if sys.stdout.isatty() else 240)
 ERR = Console(stderr=True, markup=False, width=None if sys.stderr.isatty() else 240)
-# A whole run on a quiet machine, published with the lab.
-RECORD = Path(lab.__file__).parents[1] / "docs" / "record.jsonl"
+# Runs on a quiet machine, published with the lab: a whole one, and what another store does otherwise.
+RECORDS = sorted((Path(lab.__file__).parents[1] / "docs").glob("record*.jsonl"), key=lambda file: len(file.name))
 FORMATS = ("table", "json", "markdown")
 
 Command = Callable[..., Any]
@@ -185,11 +186,9 @@ def compare(left: Path, right: Path, form: str) -> None:
 
 @main.command()
 @click.argument("words")
-@click.option(
-    "--record", metavar="FILE", type=Path, default=RECORD, help="what to tell it from  [default: docs/record.jsonl]"
-)
+@click.option("--record", metavar="FILE", type=Path, help="what to tell it from  [default: docs/record*.jsonl]")
 @_formats("text", "markdown", "json")
-def why(words: str, record: Path, form: str) -> None:
+def why(words: str, record: Path | None, form: str) -> None:
     """Why something fails, and what cures it: WORDS are of an error message, or a behaviour's or a trap's id.
 
     \b
@@ -198,7 +197,8 @@ def why(words: str, record: Path, form: str) -> None:
 
     Nothing is run: it tells what a record shows, its cause in the engine's code, and the cure in your own syntax.
     """
-    lines = [line for line in read(record) if line["type"] == "cell"]
+    files = RECORDS if record is None else [record]
+    lines = [line for file in files for line in read(file) if line["type"] == "cell"]
     known = traps.pages(lines)
     if words in BEHAVIOURS:
         text = pages.markdown(BEHAVIOURS[words], lines, list(GENERATIONS), repro.script)
@@ -271,6 +271,58 @@ def _one(generation: str) -> tuple[Any, ...]:
     if len(found) != 1:
         raise UsageError(f"{generation!r} names {len(found)} generations: {', '.join(g.name for g in found)}")
     return found
+
+
+@main.command()
+@click.argument("table", required=False)
+@click.option(
+    "--metadata", "file", metavar="FILE|URI", help="a metadata.json on disk, or s3:// in the store of the lab"
+)
+@click.option("--snapshot", metavar="ID", type=int, help="as the table stood then  [default: the current snapshot]")
+@click.option("--diff", "between", metavar="A B", type=(int, int), help="what changed from snapshot A to snapshot B")
+@click.option(
+    "--footers",
+    metavar="N",
+    type=click.IntRange(0),
+    default=inspection.FOOTERS,
+    show_default=True,
+    help="open the footers of so many files at most",
+)
+@_formats(*FORMATS)
+def inspect(
+    table: str | None,
+    file: str | None,
+    snapshot: int | None,
+    between: tuple[int, int] | None,
+    footers: int,
+    form: str,
+) -> None:
+    """What was really written: the x-ray of a table, read from its files without any engine.
+
+    TABLE is NAMESPACE.TABLE in the lab that is up; --metadata takes any table's …metadata.json instead, its files in
+    the folders beside it, wherever the table lay when it was written.
+
+    \b
+    iceberg-lab inspect ANALYTICS.ORDERS_V3
+    iceberg-lab inspect ANALYTICS.ORDERS_V3 --snapshot 7051579356916758811
+    iceberg-lab inspect ANALYTICS.ORDERS_V3 --diff 7051579356916758811 1637594829340312871
+    iceberg-lab inspect --metadata warehouse/orders/metadata/00002-….metadata.json
+
+    It shows schema, snapshots, manifests, data and delete files, Parquet and Puffin footers, and what in them does not
+    add up. JSON has the whole of it (schema: lab/tables/inspection.schema.json). Values of properties that may be
+    secret are struck out.
+    """
+    if (table is None) == (file is None):
+        raise UsageError("name a table (NAMESPACE.TABLE), or a metadata file with --metadata FILE, and not both")
+    if snapshot is not None and between is not None:
+        raise UsageError("--snapshot shows one snapshot and --diff compares two; take one of them")
+    found = labs.inspect(table, file, snapshot, between, footers)
+    if form == "json":
+        print(json.dumps(found, indent=1, ensure_ascii=False))
+    elif form == "markdown":
+        print(inspecting.markdown(found))
+    else:
+        OUT.print(inspecting.shown(found))
 
 
 main.add_command(images)

@@ -18,6 +18,7 @@ import psutil
 from rich.console import Console
 from rich.text import Text
 
+from lab import looking
 from lab.catalogs import reference
 from lab.containers.here import lacking
 from lab.engines import GENERATIONS
@@ -34,6 +35,7 @@ from lab.run import Engines, Lab, Run, Tables
 from lab.runtime import supervisor
 from lab.runtime.places import Places
 from lab.stores import STORES, named
+from lab.tables import difference, inspection
 
 SERVICES = (f"java:{reference.JAVA}", reference.ARTEFACT)
 # On these the whole suite was run. Elsewhere artefacts are locked too, but nobody has looked.
@@ -122,7 +124,7 @@ def ask(generation: Generation, statement: str, places: Places, console: Console
     seed = GENERATIONS[DEFAULT_SEED]
     with opened([generation, seed], places, console) as lab:
         engines = Engines(lab)
-        tables = Tables(lab, engines, seed)
+        tables = Tables(lab, engines, seed, as_found=True)
         try:
             seeded = tables.analytics()
             with engines.using(generation) as engine, closing(engine.session()) as session:
@@ -144,7 +146,7 @@ def up(wanted: Sequence[Generation], places: Places, console: Console) -> dict[s
     supervisor.start(state(), places=places)
     with opened([*wanted, seed], places, console) as lab:
         engines = Engines(lab)
-        tables = Tables(lab, engines, seed)
+        tables = Tables(lab, engines, seed, as_found=True)
         try:
             seeded = tables.analytics()
             with ThreadPoolExecutor(max(1, len(wanted))) as pool:
@@ -165,6 +167,22 @@ def status() -> dict[str, Any] | None:
 def down() -> bool:
     """Ends the lab that is up; False if none was."""
     return supervisor.down(state())
+
+
+def inspect(
+    table: str | None, file: str | None, snapshot: int | None, between: tuple[int, int] | None, footers: int
+) -> dict[str, Any]:
+    """The x-ray of a table at a snapshot, or the difference `between` two of them, as JSON without secrets.
+
+    `table` and `file`: see `looking.found`. Raises LabError.
+    """
+    with looking.found(state(), table, file) as there:
+        if between is None:
+            told = inspection.inspect(there.name, there.table, there.files, snapshot, footers)
+        else:
+            told = difference.diff(there.name, there.table, there.files, *between)
+        cleaned: dict[str, Any] = Redactor(there.secrets).properties(told)
+        return cleaned
 
 
 def doctor() -> list[dict[str, str]]:

@@ -152,9 +152,24 @@ class Table:
     properties: Mapping[str, str | None] = field(default_factory=dict)  # None: not even the catalog's, with `files`
     files: tuple[DataFile | DeleteFile, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    given: bool = True  # False: a case finds the namespace alone, and its own steps make the table
 
 
 # ---------------------------------------------------------------- behaviours
+@dataclass(frozen=True)
+class Lineage:
+    """What an operation must have done to row lineage, whoever did it and by whichever files.
+
+    A step's rows (key, _row_id, _last_updated_sequence_number) are held against those of the step `since`, taken
+    before the operation: rows whose keys are not named here must be as they were. The rules are the Iceberg
+    specification's ("Row Lineage"), in `lab/records/lineage.py`.
+    """
+
+    since: str
+    updated: tuple[Any, ...] = ()
+    inserted: tuple[Any, ...] = ()
+    deleted: tuple[Any, ...] = ()
+    upgraded: bool = False  # rows of v2 have no id yet: each gets one, and keeps it from then on
 
 
 @dataclass(frozen=True)
@@ -166,7 +181,8 @@ class Step:
     `{namespace_mixed}`), `{writer}` and `{reader}` are filled in.
     `call` is what an engine without SQL does instead. `insert` is the rows that `{rows}` stands for. `truth` is
     the rows that must come back, in any order (`among`: others may come too), per kind where a dialect folds
-    names: it comes from the data that was inserted, never from an engine. `look` names an inspection of
+    names: it comes from the data that was inserted, never from an engine. `lineage` is what must hold between these
+    rows and an earlier step's. `look` names an inspection of
     `lab/tables/look.py` that the lab does itself, through the catalog, without any engine; `stored:PRODUCT` keeps
     of what it shows the part of that name.
     """
@@ -177,6 +193,7 @@ class Step:
     insert: Truth = ()
     truth: Truth | Mapping[str, Truth] | None = None
     among: bool = False
+    lineage: Lineage | None = None
     look: str | None = None
     optional: bool = False
     second: bool = False  # done by the reader (the second engine of a pair) instead of the writer
@@ -216,6 +233,7 @@ class Control:
     variant: str | None = None
     generation: str | None = None
     behaviour: str | None = None
+    writer: str | None = None  # of a pair, where `generation` reads what another one wrote
 
 
 @dataclass(frozen=True)
@@ -399,6 +417,7 @@ class StepResult:
     look: Any = None
     truth: Truth | None = None
     among: bool = False
+    lineage: Lineage | None = None
 
 
 @dataclass(frozen=True)

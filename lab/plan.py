@@ -134,7 +134,7 @@ def control_of(case: Case) -> Cell | None:
         variant=variant,
         profile=profile(properties),
         reader=generation,
-        writer=generation if alone else case.cell.writer,
+        writer=control.writer or (generation if alone else case.cell.writer),
     )
 
 

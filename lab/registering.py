@@ -22,7 +22,7 @@ from lab.runtime.host import Host
 from lab.tables import files, puffin
 from lab.tables.parquet import Footer, footer
 from lab.tables.rest import LoadedTable, RestCatalog
-from lab.tables.xray import Store
+from lab.tables.storage import Store
 
 LIBRARY: Generation = GENERATIONS["iceberg-java-1.11.0"]  # what commits: of the catalog's own release
 WRITER: Generation = GENERATIONS["pyiceberg-0.12.0"]  # in its environment is the PyArrow that writes

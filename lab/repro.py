@@ -18,7 +18,7 @@ def script(line: Line) -> str:
     cell, by = line["cell"], ""
     behaviour = BEHAVIOURS[cell["behaviour"]]
     variant = next(v for v in behaviour.variants if v.name == cell["variant"])
-    told = [f"-- {line['seeded_by']} makes the table", *_table(behaviour, variant, line["seeded_by"])]
+    told = [f"-- {line['seeded_by']} makes the table, or its namespace", *_table(behaviour, variant, line["seeded_by"])]
     for step in line["steps"]:
         if step["by"] == "lab":
             continue
@@ -39,6 +39,8 @@ def _table(behaviour: Behaviour, variant: Variant, seed: str) -> list[str]:
     if table.files:
         return [f"-- {table.name} of {behaviour.id}, from data files: `iceberg-lab matrix` registers them"]
     namespace = behaviour.namespace or NAMESPACE
+    if not table.given:
+        return [f"{dialect.create_namespace(kind, namespace)};"]
     created = dialect.create(kind, namespace, table, variant.properties)
     statements = [
         dialect.create_namespace(kind, namespace),

@@ -104,8 +104,9 @@ class Tables:
     Each of the two has a lane of its own, so that nothing waits for a JVM that needs none.
     """
 
-    def __init__(self, lab: Lab, engines: Engines, generation: Generation) -> None:
-        self._lab, self._engines, self._generation = lab, engines, generation
+    def __init__(self, lab: Lab, engines: Engines, generation: Generation, *, as_found: bool = False) -> None:
+        """as_found: a table that stands is taken as it is; to be judged, it must be as it was made."""
+        self._lab, self._engines, self._generation, self._as_found = lab, engines, generation, as_found
         self._lanes = {who.name: _Lane(f"seed {who.name}") for who in (generation, LIBRARY)}
         self._writer: Writer | None = None
         self._lock = threading.Lock()
@@ -130,14 +131,18 @@ class Tables:
         return [self.get(table, NAMESPACE) for table in (ORDERS_V2, ORDERS_V3)]
 
     def _make(self, table: Table, namespace: str, properties: Mapping[str, str | None]) -> None:
+        if not table.given:
+            with suppress(RestError):  # it stands already
+                catalog(self._lab).create_namespace(namespace)
+            return
         stands = self._stands(namespace, table)  # in a lab that was up before
         generation = self.by(table)
         with self._engines.using(generation, "seed") as engine:
+            if stands and (self._as_found or table.files):
+                return  # of declared files: nobody's but the lab's, and read with its truth
             if not table.files:
                 self._seed(engine, table, namespace, properties, stands)
                 return
-            if stands:
-                return  # nobody's but the lab's: read with its truth, so that a touched one shows
             if self._writer is None:
                 self._writer = Writer(self._lab.host)
             with closing(engine.session()) as session:

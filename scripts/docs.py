@@ -1,9 +1,10 @@
-"""Writes what the docs show from a run's record: `python scripts/docs.py [RECORD]`.
+"""Writes what the docs show from runs' records: `python scripts/docs.py [RECORD…]`.
 
 That is the README's matrix, docs/matrix.md, encodings.md, permissions.md and traps. docs/measured.md is of other data:
 that of scripts/benchmark.py.
 
-A record given is first copied to docs/record.jsonl, sorted by the plan, so that two runs' records compare.
+Records given are first copied to docs, sorted by the plan, so that two runs' records compare: cells of the store that
+is usual to docs/record.jsonl, those of another to docs/record-STORE.jsonl, which the trap pages are made of too.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from lab.engines import GENERATIONS
 from lab.plan import chosen, select
 from lab.records.record import read
 from lab.report import traps
 from lab.report.matrix import markdown
+from lab.stores import STORES
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "record.jsonl"
+OTHER_STORES = [RECORD.with_name(f"record-{store}.jsonl") for store in STORES[1:]]
 TRAPS = ROOT / "docs" / "traps"
 FALLBACK = ROOT / "docs" / "fallback.json"
 MEASURED = ROOT / "docs" / "measured.json"
@@ -114,9 +118,14 @@ def _fallback() -> list[str]:
     ]
 
 
+def lines() -> list[dict[str, Any]]:
+    """Of all records, those of the usual store first."""
+    return [line for file in (RECORD, *OTHER_STORES) if file.exists() for line in read(file)]
+
+
 def trap_pages() -> dict[str, str]:
     """File name → text, for the folder docs/traps."""
-    known = traps.pages(read(RECORD))
+    known = traps.pages(lines())
     pages = {f"{name}.md": traps.markdown(page) for name, page in known.items()}
     return {"README.md": traps.index(known.values()), **pages}
 
@@ -198,10 +207,13 @@ def _aim(name: str) -> str:
 
 
 def main() -> None:
-    if len(sys.argv) > 1:
-        lines = list(read(Path(sys.argv[1])))
-        kept = [lines[0], *chosen(lines, select({})), *(line for line in lines if line["type"] == "control")]
-        RECORD.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept), "utf-8")
+    given = [line for file in sys.argv[1:] for line in read(Path(file))]
+    for store, record in zip(STORES, (RECORD, *OTHER_STORES), strict=True):
+        cells = [line for line in given if line["type"] == "cell" and line["cell"]["store"] == store]
+        if cells:
+            controls = [line for line in given if line["type"] == "control" and line["cell"]["store"] == store]
+            kept = [given[0], *chosen(cells, select({"store": store})), *controls]
+            record.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept), "utf-8")
     file = ROOT / "README.md"
     file.write_text(readme(file.read_text("utf-8")), "utf-8")
     for name, text in pages().items():

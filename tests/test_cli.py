@@ -66,7 +66,7 @@ def test_a_selection_without_any_pair_could_not_run(command) -> None:  # type: i
 def test_help_of_every_command_says_what_it_does(command) -> None:  # type: ignore[no-untyped-def]
     _, out, _ = command("--help")
     names = [line.split()[0] for line in out.split("Commands:")[1].splitlines() if line.startswith("  ")]
-    assert {"matrix", "up", "status", "down", "sql", "list", "doctor", "cache", "why"} <= set(names)
+    assert {"matrix", "up", "status", "down", "sql", "list", "doctor", "cache", "why", "inspect"} <= set(names)
     assert "Exit codes" in out
 
 

@@ -55,7 +55,8 @@ def test_every_behaviour_reaches_every_generation_of_its_kinds() -> None:
     planned = cases(select({}))
     for behaviour in BEHAVIOURS.values():
         wanted = {g.name for g in GENERATIONS.values() if g.kind in behaviour.kinds}
-        assert {c.cell.writer for c in planned if c.behaviour is behaviour} == wanted, behaviour.id
+        reached = {name for c in planned if c.behaviour is behaviour for name in (c.cell.writer, c.cell.reader)}
+        assert reached == wanted, behaviour.id
 
 
 def test_the_library_alone_is_no_column_of_what_engines_do() -> None:

@@ -143,12 +143,8 @@ def test_the_engine_hands_over_only_what_differs_and_shows_no_address(monkeypatc
     monkeypatch.setattr(spark, "connect", lambda endpoint: SimpleNamespace(jvm=jvm))
     monkeypatch.setattr(spark_connect, "serve", lambda gateway, context, generation: "sc://secret")
     monkeypatch.setattr(spark_connect.Client, "over", over)
-    engine = spark.Engine(
-        None,
-        replace(SPARK_4, settings={}),
-        CatalogEndpoint("http://c", "w", "http://s", "r"),
-        {"port": 1, "token": "t"},
-    )  # type: ignore[arg-type]
+    where = CatalogEndpoint("http://c", "w", "http://s", "r")
+    engine = spark.Engine(None, replace(SPARK_4, settings={}), where, {"port": 1, "token": "t"})  # type: ignore[arg-type]
     own = spark.SETTINGS["spark.sql.shuffle.partitions"]
     session = engine.session({REMOTE: LOCAL, "spark.sql.shuffle.partitions": own, "spark.sql.ansi.enabled": "true"})
     assert handed == [("sc://secret", {"spark.sql.ansi.enabled": "true"})]

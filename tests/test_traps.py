@@ -17,7 +17,6 @@ from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS, spark, trino
 from lab.model import Expect, Generation, Trap, Variant, Where
 from lab.provision import Cache, NotProvided
-from lab.records.record import read
 from lab.report import matrix, traps, why
 from lab.report.cures import ways
 from lab.report.line import FAILED, Line, chain, expected, name
@@ -28,7 +27,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import docs  # noqa: E402 - a script, found by its folder
 
-LINES = [line for line in read(docs.RECORD) if line["type"] == "cell"]
+LINES = [line for line in docs.lines() if line["type"] == "cell"]
 FAILING = [line for line in LINES if line["outcome"] in FAILED]
 PAGES = traps.pages(LINES)
 
@@ -81,12 +80,13 @@ def test_a_line_of_a_log_finds_the_page_and_so_do_some_words_of_it() -> None:
 # ---------------------------------------------------------------- cures
 def cells_with_a_cure() -> Iterator[tuple[Line, Variant, Line]]:
     """Cells that fail or differ, each with a variant that is declared to cure it and its cell there, if that ran."""
-    places = {tuple(line["cell"][k] for k in ("behaviour", "variant", "writer", "reader")): line for line in LINES}
+    key = ("behaviour", "variant", "writer", "reader", "store")
+    places = {tuple(line["cell"][k] for k in key): line for line in LINES}
     for line in LINES:
         if line in FAILING or line["claim"] == "differs":
             cell = line["cell"]
             for variant in traps.curing(line):
-                there = places.get((cell["behaviour"], variant.name, cell["writer"], cell["reader"]))
+                there = places.get(tuple({**cell, "variant": variant.name}[k] for k in key))
                 if there and there["outcome"] != "not-run":
                     yield line, variant, there
 

@@ -30,8 +30,8 @@ TRAILING_CHECKSUM = Trap(
     also=("You must provide the Content-Length HTTP header", "XAmzContentSHA256Mismatch"),
 )
 _UNKNOWN_TO_MINIO = (
-    "with a checksum behind the body its signature is of a sort (STREAMING-…-TRAILER) that this MinIO, of 2021, does not "
-    "know (cmd.isRequestSignStreamingV4). "
+    "with a checksum behind the body the signature is of a sort (STREAMING-…-TRAILER) that this MinIO, of 2021, does "
+    "not know (cmd.isRequestSignStreamingV4). "
 )
 
 UPLOAD = Behaviour(
@@ -61,7 +61,7 @@ UPLOAD = Behaviour(
     expect=(
         Expect(
             Outcome.ERROR,
-            f"{_UNKNOWN_TO_MINIO}PyArrow's SDK sends it in chunks whose length it does not announce, and MinIO wants one",
+            f"{_UNKNOWN_TO_MINIO}PyArrow's SDK sends the body in chunks and announces no length, and MinIO wants one",
             generations="pyiceberg-*",
             variants="sdk-default",
             stores="minio",
@@ -94,9 +94,7 @@ UPLOAD = Behaviour(
             "(io.trino.filesystem.s3.S3FileSystemLoader); the environment is not asked",
             generations="trino-*",
         ),
-        Expect(
-            Outcome.WORKS, "asked to, the SDK sends the checksum only where S3 demands it", variants="when-required"
-        ),
+        Expect(Outcome.WORKS, "asked to, the SDK sends a checksum only where S3 demands it", variants="when-required"),
         Expect(Outcome.WORKS, "the store knows checksums behind the body"),
     ),
     tags=("v2", "write", "store"),

@@ -26,9 +26,28 @@ STRUCTS_DO_NOT_MATCH = Chain(
     )
 )
 
+WITHOUT_EXTENSIONS = Trap(
+    "v3-update-without-extensions",
+    "UPDATE of a v3 table: Structs do not match",
+    r"Structs do not match: .*",
+    "org.apache.iceberg.spark.data.ParquetWithSparkSchemaVisitor.visitFields",
+)
+ROW_ID_LOST = Trap(
+    "v3-row-id-lost",
+    "UPDATE of a v3 table gives the row another _row_id, and no error tells",
+    "",
+    "org.apache.iceberg.spark.source.SparkPositionDeltaWrite$UnpartitionedDeltaWriter.insert",
+)
 EXTENSIONS = "spark.sql.extensions"
 ICEBERGS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 NO_EXTENSIONS = {EXTENSIONS: None}
+EXTENDED = Cure(
+    Where.SPARK_START,
+    "none known; it takes a session that can still be started with it: over Spark Connect it is too late "
+    "(H-connect-conf)",
+    settings={EXTENSIONS: ICEBERGS},
+    variants="no-extensions*",
+)
 MERGE_ON_READ = {"write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read"}
 READS_V3 = Expect(Outcome.WORKS, "v3 without deletes is read by Iceberg libraries from 1.9 on, DuckDB and PyIceberg")
 WRITES_V3 = Expect(Outcome.WORKS, "v3 is written by Iceberg libraries from 1.9 on and by DuckDB")
@@ -83,16 +102,7 @@ UPDATE = Behaviour(
     table=ORDERS_V3,
     steps=(set_quantity(1, 2), read(ORDERS_V3, DESK_UPDATED, CHAIR), lineage((1, 0, 2), (2, 1, 1)), WRITTEN),
     variants=(
-        Variant(
-            "default",
-            cure=Cure(
-                Where.SPARK_START,
-                "none known; it takes a session that can still be started with it: over Spark Connect it is too late "
-                "(H-connect-conf)",
-                settings={EXTENSIONS: ICEBERGS},
-                variants="no-extensions*",
-            ),
-        ),
+        Variant("default", cure=EXTENDED),
         Variant("no-extensions", generations="spark-*", settings=NO_EXTENSIONS),
         Variant("connect", generations=CONNECT, settings=OVER_CONNECT),
         Variant("merge-on-read", generations="spark-*", properties=MERGE_ON_READ),
@@ -114,12 +124,7 @@ UPDATE = Behaviour(
             variants="no-extensions",
             failure=STRUCTS_DO_NOT_MATCH,
             at="update",
-            trap=Trap(
-                "v3-update-without-extensions",
-                "UPDATE of a v3 table: Structs do not match",
-                r"Structs do not match: .*",
-                "org.apache.iceberg.spark.data.ParquetWithSparkSchemaVisitor.visitFields",
-            ),
+            trap=WITHOUT_EXTENSIONS,
         ),
         Expect(
             Outcome.SILENTLY_WRONG,
@@ -129,12 +134,7 @@ UPDATE = Behaviour(
             variants="no-extensions-merge-on-read",
             facts={"written.deletes": ["deletion-vector"]},
             rows={"lineage": ((1, 2, 2), (2, 1, 1))},
-            trap=Trap(
-                "v3-row-id-lost",
-                "UPDATE of a v3 table gives the row another _row_id, and no error tells",
-                "",
-                "org.apache.iceberg.spark.source.SparkPositionDeltaWrite$UnpartitionedDeltaWriter.insert",
-            ),
+            trap=ROW_ID_LOST,
             cause="write.update.mode=merge-on-read (org.apache.iceberg.spark.source.SparkPositionDeltaWrite)",
             control=Control(variant="no-extensions"),
         ),

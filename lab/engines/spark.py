@@ -158,6 +158,8 @@ class Engine:
         effective = {key: value for key, value in {**own, **settings}.items() if value is not None}
         changes = {key: value for key, value in settings.items() if own.get(key) != value}
         variables, changes = split(changes)
+        if variables and spark_connect.REMOTE in changes:
+            raise LabError(f"over Connect nothing of the server's environment can vary: {', '.join(variables)}")
         if remote := changes.pop(spark_connect.REMOTE, None):
             return self._connected(remote, changes, effective)
         if fixed := [key for key in changes if not key.startswith("spark.sql.")]:  # Spark takes and ignores them

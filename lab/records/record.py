@@ -29,6 +29,7 @@ from lab.model import (
     Column,
     ExpectationVerdict,
     Failure,
+    Lineage,
     Observation,
     Outcome,
     Rows,
@@ -199,6 +200,8 @@ def _step(step: StepResult) -> dict[str, Any]:
     if step.truth is not None:
         out["truth"] = [[encode(v) for v in row] for row in step.truth]
         out["among"] = step.among
+    if step.lineage is not None:
+        out["lineage"] = asdict(step.lineage)
     return out
 
 
@@ -219,4 +222,10 @@ def _step_back(line: Mapping[str, Any]) -> StepResult:
         line.get("look"),
         None if truth is None else tuple(tuple(decode(v) for v in row) for row in truth),
         line.get("among", False),
+        _lineage_back(line["lineage"]) if "lineage" in line else None,
     )
+
+
+def _lineage_back(line: Mapping[str, Any]) -> Lineage:
+    updated, inserted, deleted = (tuple(line[name]) for name in ("updated", "inserted", "deleted"))
+    return Lineage(line["since"], updated, inserted, deleted, line["upgraded"])

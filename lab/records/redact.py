@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache, lru_cache
 from typing import Any
 
 MASK = "«redacted»"
@@ -27,9 +28,19 @@ _SHAPES = re.compile(
     | (?<=/;token=)[^\s;'"]+
   | (?<=AWS4-HMAC-SHA256\s)Credential=[^\n]+
     | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?
+    | (?<=://)[^/\s@:]+:[^/\s@]+(?=@)
     | \b(?:AKIA|ASIA)[A-Z0-9]{12,}\b
     """
 )
+
+# Names of properties whose whole value is a secret, as catalogs, file systems and clouds spell them.
+_SECRET_NAME = re.compile(
+    r"""(?ix)
+      secret | passw(?:or)?d | token | credential | signature | \bsas[-_.]
+    | (?:access|account|shared|private|api)[-_.]?key
+    """
+)
+_NO_SECRET = re.compile(r"(?i)true|false|")
 
 
 class Redactor:
@@ -52,3 +63,31 @@ class Redactor:
         if isinstance(value, list):
             return [self.json(v) for v in value]
         return value
+
+    def properties(self, value: Any) -> Any:
+        """Somebody's own JSON: as `json`, and the values of names that promise a secret too."""
+        text = lru_cache(1 << 16)(self.text)  # a large table says the same names and words over and over
+
+        @cache
+        def secret(name: str) -> bool:
+            return bool(_SECRET_NAME.search(name))
+
+        def cleaned(value: Any) -> Any:
+            if isinstance(value, str):
+                return text(value)
+            if isinstance(value, dict):
+                return {text(k): _masked(v) if secret(k) else cleaned(v) for k, v in value.items()}
+            if isinstance(value, list):
+                return [cleaned(v) for v in value]
+            return value
+
+        return cleaned(value)
+
+
+def _masked(value: Any) -> Any:
+    """A secret's value, or what holds such values: only texts and numbers can be secret, switches are not."""
+    if isinstance(value, dict):
+        return {k: _masked(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_masked(v) for v in value]
+    return value if value is None or _NO_SECRET.fullmatch(str(value)) else MASK

@@ -7,6 +7,7 @@ plain v2 read that succeeded in the same session, so that a broken set-up never 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -28,7 +29,9 @@ from lab.model import (
     Verdict,
     matches_globs,
 )
+from lab.records.lineage import breaches
 
+_DEFAULTS = re.compile(r"DEFAULT ?\(?'(\w+)'")
 PLAIN_READ = "plain-v2-read"  # the step that proves a session sound before "not-supported" is said
 
 
@@ -110,12 +113,15 @@ def facts_of(seen: Observation) -> dict[str, Any]:
     """All that a declaration can refer to by a path: row counts, types of columns, the lab's own looks.
 
     `read.rows` → number of rows; `read.types.ORDERED_AT` → the engine's name of the type (columns in upper
-    case, as some engines fold them); `history.operations` → what `look` put under `operations`.
+    case, as some engines fold them); `show.defaults` → what stands behind each DEFAULT of a CREATE TABLE that is
+    shown; `history.operations` → what `look` put under `operations`.
     """
     facts: dict[str, Any] = {}
     for step in seen.steps:
         if isinstance(step.answer, Rows):
             facts[f"{step.name}.rows"] = len(step.answer.rows)
+            if [len(row) for row in step.answer.rows] == [1] and isinstance(step.answer.rows[0][0], str):
+                facts[f"{step.name}.defaults"] = _DEFAULTS.findall(step.answer.rows[0][0])
             for column in step.answer.columns:
                 facts[f"{step.name}.types.{column.name.upper()}"] = column.type
         if isinstance(step.look, Mapping):
@@ -131,13 +137,26 @@ def _outcome(seen: Observation, expected: Expect | None) -> Outcome:
         known = expected.failure if expected and expected.outcome is Outcome.NOT_SUPPORTED else None
         sound = any(s.name == PLAIN_READ and isinstance(s.answer, Rows) and not _wrong(s) for s in seen.steps)
         return Outcome.NOT_SUPPORTED if known and matches(known, failure) and sound else Outcome.ERROR
-    return Outcome.SILENTLY_WRONG if any(_wrong(s) for s in seen.steps) else Outcome.WORKS
+    wrong = any(_wrong(step) or broken(step, seen) for step in seen.steps)
+    return Outcome.SILENTLY_WRONG if wrong else Outcome.WORKS
 
 
 def _failure(seen: Observation) -> Failure | None:
     """The first failure of the case itself; the plain read is a check of the session, not of the case."""
     failures = (s.answer for s in seen.steps if isinstance(s.answer, Failure) and s.name != PLAIN_READ)
     return next(failures, None)
+
+
+def broken(step: StepResult, seen: Observation) -> list[str]:
+    """The invariants that a step shows to be broken, one line each: of row lineage, or of what the lab looked at."""
+    if isinstance(step.look, Mapping):
+        return list(step.look.get("breaches", ()))
+    if step.lineage is None or not isinstance(step.answer, Rows):
+        return []
+    since = next((s.answer for s in seen.steps if s.name == step.lineage.since), None)
+    if not isinstance(since, Rows):
+        return [f"step {step.lineage.since!r}, taken before, has no rows"]
+    return breaches(since.rows, step.answer.rows, step.lineage)
 
 
 def _wrong(step: StepResult) -> bool:
@@ -153,14 +172,16 @@ def _unproven(seen: Observation, expected: Expect) -> list[str]:
         if matches_globs(expected.at, failing.name):
             return []
         return [f"failed in step {failing.name!r} instead of {expected.at!r}"]
-    checked = expected.facts or any(s.truth is not None for s in seen.steps)
-    return [] if checked else ["nothing was checked: no step has a truth and no fact is declared"]
+    checked = expected.facts or any(s.truth is not None or s.lineage is not None for s in seen.steps)
+    return [] if checked else ["nothing was checked: no step has a truth or a lineage, and no fact is declared"]
 
 
 def _wrong_rows(seen: Observation, expected: Expect) -> list[str]:
-    """Wrong rows, one line each, but for those that are declared as today's."""
+    """Wrong rows and broken invariants, one line each, but for those that are declared as today's."""
     lines = []
     for step in seen.steps:
+        if step.name not in expected.rows and f"{step.name}.breaches" not in expected.facts:
+            lines += [f"{step.name}: {line}" for line in broken(step, seen)]
         if isinstance(step.answer, Rows) and (_wrong(step) or step.name in expected.rows):
             wanted = expected.rows.get(step.name, step.truth or ())
             if not same_rows(step.answer.rows, wanted):

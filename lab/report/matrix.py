@@ -17,6 +17,8 @@ from rich.text import Text
 
 from lab.behaviours import BEHAVIOURS
 from lab.model import ENGINES
+from lab.records.record import recorded
+from lab.records.verdict import broken
 from lab.report import traps
 from lab.report.line import Line, expected, failure, name, root_cause, unexpected
 
@@ -58,6 +60,8 @@ class Square:
 class Matrix:
     """Rows (behaviour, variant) by columns (generation) of squares; a pair that was not selected has none.
 
+    Cells on another store than the first cell's have rows of their own.
+
     Variants whose names differ behind a slash only share a row, and there a square: `default/int`, `default/long`.
     """
 
@@ -69,9 +73,13 @@ class Matrix:
     def of(cls, lines: Iterable[Line], order: Sequence[str] = ()) -> Matrix:
         """From `cell` lines. order: the generations' order across; others follow as they come."""
         grouped: dict[tuple[str, str, str], list[Line]] = {}
+        usual = None
         for line in lines:
             cell = line["cell"]
+            usual = usual or cell["store"]
             variant = cell["variant"].partition("/")[0]
+            if cell["store"] != usual:
+                variant = f"{variant}, {cell['store']}"
             grouped.setdefault((cell["behaviour"], variant, cell["reader"]), []).append(line)
         readers = list(dict.fromkeys(reader for _, _, reader in grouped))
         return cls(
@@ -200,13 +208,16 @@ def _cure(cured: traps.Cured) -> Text:
 
 
 def _wrong_rows(line: Line) -> str:
-    return "; ".join(
+    """What was wrong without an error: rows that are not the truth, and invariants that were broken."""
+    wrong = [
         f"{step['name']} returned {step['rows']} instead of {step['truth']}"
         for step in line["steps"]
         if not step.get("among")
         and step.get("truth") is not None
         and sorted(map(str, step.get("rows", []))) != sorted(map(str, step["truth"]))
-    )
+    ]
+    seen = recorded(line).observation
+    return "; ".join([*wrong, *(f"{step.name}: {told}" for step in seen.steps for told in broken(step, seen))])
 
 
 def _failing(lines: Sequence[Line]) -> dict[tuple[str, str], list[Line]]:

@@ -151,7 +151,9 @@ def markdown(page: Page) -> str:
     parts.append(f"**Source** {sources}.")
     cell = page.failing[0]["cell"]
     who = ",".join(dict.fromkeys((cell["writer"], cell["reader"])))
-    parts.append(f"**See it** `iceberg-lab matrix --behaviours {cell['behaviour']} --generations '{who}'`")
+    declared = expected(page.failing[0])
+    store = f" --store {cell['store']}" if declared and declared.stores != "*" else ""
+    parts.append(f"**See it** `iceberg-lab matrix --behaviours {cell['behaviour']} --generations '{who}'{store}`")
     return "\n\n".join(parts) + "\n"
 
 
@@ -247,9 +249,9 @@ def _works(failing: Sequence[Line], cells: Sequence[Line]) -> tuple[str, ...]:
     return tuple(sorted(reader for reader, all_work in seen.items() if all_work and reader not in failed))
 
 
-def _statement(line: Line) -> tuple[str, str, str]:
+def _statement(line: Line) -> tuple[str, ...]:
     cell = line["cell"]
-    return cell["behaviour"], cell["variant"], "" if cell["writer"] == cell["reader"] else cell["writer"]
+    return cell["behaviour"], cell["variant"], "" if cell["writer"] == cell["reader"] else cell["writer"], cell["store"]
 
 
 def curing(line: Line) -> Iterator[Variant]:
@@ -262,7 +264,7 @@ def curing(line: Line) -> Iterator[Variant]:
 
 
 def _place(cell: Line) -> tuple[str, ...]:
-    return cell["behaviour"], cell["variant"], cell["writer"], cell["reader"]
+    return cell["behaviour"], cell["variant"], cell["writer"], cell["reader"], cell["store"]
 
 
 def _if_some(who: Sequence[str], page: Page) -> str:

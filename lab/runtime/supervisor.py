@@ -154,15 +154,15 @@ def _ended(state: State) -> bool:
     return True
 
 
-def join(states: Path, cache: Cache, folder: Path, places: Places) -> Joined | None:
+def join(states: Path, cache: Cache, folder: Path, places: Places | None = None) -> Joined | None:
     """The lab that is up, for a run whose own folder is `folder`; None when there is none.
 
-    Raises LabError when its parts live elsewhere than in `places`.
+    Raises LabError when its parts live elsewhere than in `places`, where that matters.
     """
     state = running(states)
     if state is None:
         return None
-    if Places.of(state) != places:
+    if places not in (None, Places.of(state)):
         raise LabError(
             f"a lab is up of {Places.of(state)}, and this asks for {places}; end it with iceberg-lab down, or ask "
             "for the same"

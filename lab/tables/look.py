@@ -14,8 +14,11 @@ from lab.stores import StoreEndpoint, access, s3
 from lab.stores.access import Access
 from lab.tables.parquet import Footer, footer
 from lab.tables.rest import RestCatalog
-from lab.tables.xray import Store, referenced, xray
+from lab.tables.row_ids import moves, overlaps
+from lab.tables.storage import Store
 from lab.tables.xray import history as snapshots
+from lab.tables.xray import referenced, xray
+from lab.tables.xray import row_ids as ranges
 
 Look = Callable[[RestCatalog, str, str], dict[str, Any]]
 StoreAt = Callable[[], StoreEndpoint]
@@ -37,6 +40,31 @@ def written(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
         "data_removed": sum(file.kind == "data" for file in last.removed),
         "deletes": sorted(kind for kind in added if kind != "data"),
     }
+
+
+def schema(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """metadata.json: format version, the type of each column, its defaults (initial, write) where it has any, and the
+    table's codec property"""
+    metadata = rest.load_table(namespace, table).metadata
+    (current,) = (s for s in metadata["schemas"] if s["schema-id"] == metadata["current-schema-id"])
+    ends = ("initial-default", "write-default")
+    return {
+        "format_version": metadata["format-version"],
+        "types": {field["name"]: field["type"] for field in current["fields"]},
+        "defaults": {
+            f["name"]: [f.get(end) for end in ends] for f in current["fields"] if any(end in f for end in ends)
+        },
+        "codec": metadata.get("properties", {}).get("write.parquet.compression-codec"),
+    }
+
+
+def row_ids(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """metadata.json and the current manifests: next-row-id, and what of the specification's rules for row ids is
+    broken by snapshots and data files"""
+    loaded = rest.load_table(namespace, table)
+    following = loaded.metadata.get("next-row-id")
+    found = moves(loaded.metadata, snapshots(loaded))
+    return {"next": following, "breaches": found + overlaps(ranges(loaded), following or 0)}
 
 
 def names(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
@@ -145,6 +173,8 @@ def _footers(rest: RestCatalog, namespace: str, table: str) -> list[tuple[int, F
 LOOKS: Mapping[str, Look] = {
     "history": history,
     "written": written,
+    "schema": schema,
+    "row_ids": row_ids,
     "names": names,
     "stored": stored,
     "compressed": compressed,

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lab.errors import LabError
+from lab.tables.storage import Bytes, Unreadable
 
 MAGIC = b"PAR1"
+ENCRYPTED = b"PARE"
 TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 ENCODINGS = {
     0: "PLAIN",
@@ -27,6 +28,7 @@ ENCODINGS = {
 }
 # 5 is the deprecated one, with Hadoop's framing of its blocks.
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+Plain = bytes  # a value of a column's physical type, in its PLAIN encoding
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 0, 2, 3
 
 
@@ -50,31 +52,53 @@ class Chunk:
     nulls: int | None
     statistics: tuple[str, ...]
     bytes: int
+    row_group: int
+    minimum: Plain | None
+    maximum: Plain | None
+    bloom_filter: bool
+    page_index: bool
 
 
 @dataclass(frozen=True)
 class Footer:
-    """A file: its rows, who wrote it, and its chunks, row group by row group. Columns that nest are dotted."""
+    """A file: its rows, who wrote it, its chunks row group by row group, and each group's rows. Columns that nest
+    are dotted. `keys`: names of its key-value metadata."""
 
     rows: int
     created_by: str
     chunks: tuple[Chunk, ...]
+    row_groups: tuple[int, ...] = ()
+    keys: tuple[str, ...] = ()
 
 
-def footer(content: bytes, name: str) -> Footer:
-    """Of a whole file's content. Raises LabError that names the file when it is not Parquet."""
-    if len(content) < 12 or content[:4] != MAGIC or content[-4:] != MAGIC:
-        raise LabError(
+def footer(content: Bytes, name: str) -> Footer:
+    """Of a file's content, which is looked at in few slices. Raises LabError that names what is not Parquet."""
+    head, tail = content[:4], content[-8:]
+    if tail[4:] == ENCRYPTED and head in (MAGIC, ENCRYPTED):
+        raise Unreadable(f"{name} is an encrypted Parquet file: its footer can't be read without its key")
+    if len(content) < 12 or head != MAGIC or tail[4:] != MAGIC:
+        raise Unreadable(
             f"{name} is not a Parquet file: it does not begin and end with {MAGIC.decode()}; give one that is"
         )
-    length = int.from_bytes(content[-8:-4], "little")
+    length = int.from_bytes(tail[:4], "little")
     try:
-        meta = _Compact(content, len(content) - 8 - length).struct()
+        meta = _Compact(content[max(0, len(content) - 8 - length) : len(content) - 8]).struct()
         field_ids = {path: element.get(9) for path, element in _leaves(meta[2])}
-        chunks = tuple(_chunk(content, column[3], field_ids) for group in meta.get(4, []) for column in group[1])
-    except (LookupError, ValueError, TypeError, RecursionError):
-        raise LabError(f"{name} is not a Parquet file that can be read: its footer is damaged; write it anew") from None
-    return Footer(meta[3], meta.get(6, b"").decode(), chunks)
+        groups = meta.get(4, [])
+        chunks = tuple(
+            _chunk(content, column, number, field_ids) for number, group in enumerate(groups) for column in group[1]
+        )
+        return Footer(
+            meta[3],
+            meta.get(6, b"").decode(),
+            chunks,
+            tuple(group[3] for group in groups),
+            tuple(pair[1].decode() for pair in meta.get(5, [])),
+        )
+    except (LookupError, ValueError, TypeError, AttributeError, RecursionError):
+        raise Unreadable(
+            f"{name} is not a Parquet file that can be read: its footer is damaged; write it anew"
+        ) from None
 
 
 def _leaves(schema: list[dict[int, Any]]) -> list[tuple[str, dict[int, Any]]]:
@@ -92,7 +116,8 @@ def _leaves(schema: list[dict[int, Any]]) -> list[tuple[str, dict[int, Any]]]:
     return below(next(elements), ())
 
 
-def _chunk(content: bytes, meta: Mapping[int, Any], field_ids: Mapping[str, int | None]) -> Chunk:
+def _chunk(content: Bytes, told_of: Mapping[int, Any], group: int, field_ids: Mapping[str, int | None]) -> Chunk:
+    meta = told_of[3]
     column = ".".join(part.decode() for part in meta[3])
     at = meta[9] if not meta.get(11) else min(meta[9], meta[11])  # the dictionary's page comes first
     encoding, version = _first_data_page(content, at)
@@ -110,31 +135,47 @@ def _chunk(content: bytes, meta: Mapping[int, Any], field_ids: Mapping[str, int 
         nulls=told.get(3),
         statistics=tuple(sorted(name for number, name in statistics.items() if number in told)),
         bytes=meta[7],
+        row_group=group,
+        minimum=told.get(6, told.get(2)),
+        maximum=told.get(5, told.get(1)),
+        bloom_filter=14 in meta,
+        page_index=6 in told_of,
     )
 
 
-def _first_data_page(content: bytes, at: int) -> tuple[int, int]:
+def _first_data_page(content: Bytes, at: int) -> tuple[int, int]:
     """(encoding, page version) of the first data page from offset `at` on."""
+    if at < 0:
+        raise ValueError("before the file")
     while True:
-        reader = _Compact(content, at)
-        header = reader.struct()
+        header, size = _page_header(content, at)
         if header[1] == _DATA_PAGE:
             return header[5][2], 1
         if header[1] == _DATA_PAGE_V2:
             return header[8][4], 2
-        if header[1] != _DICTIONARY_PAGE:
+        if header[1] != _DICTIONARY_PAGE or header[3] < 0:
             raise ValueError("an unknown kind of page")
-        at = reader.at + header[3]
+        at += size + header[3]
+
+
+def _page_header(content: Bytes, at: int) -> tuple[dict[int, Any], int]:
+    """A header and its size, which nothing tells before: it holds values of the page as statistics."""
+    for most in (1 << 10, 1 << 16, 1 << 24):
+        reader = _Compact(content[at : at + most])
+        try:
+            return reader.struct(), reader.at
+        except (LookupError, ValueError):
+            if at + most >= len(content):
+                raise
+    raise ValueError("a page's header without end")
 
 
 class _Compact:
     """Thrift's compact protocol, as much of it as Parquet uses: a struct → {field number: value}."""
 
-    def __init__(self, content: bytes, at: int) -> None:
-        if at < 0:
-            raise ValueError("before the file")
+    def __init__(self, content: bytes) -> None:
         self._content = content
-        self.at = at
+        self.at = 0
 
     def struct(self) -> dict[int, Any]:
         fields: dict[int, Any] = {}
