@@ -7,6 +7,7 @@ from lab.engines import GENERATIONS
 from lab.errors import UsageError
 from lab.model import Outcome
 from lab.plan import cases, control_of, select
+from lab.stores import STORES
 
 
 def test_everything_is_selected_by_default() -> None:
@@ -63,8 +64,9 @@ def test_the_library_alone_is_no_column_of_what_engines_do() -> None:
     assert not any(c.reader.kind == "iceberg" for c in cases(select({"behaviours": "H-*"})))
 
 
-def test_every_cell_has_an_expectation_with_a_reason() -> None:
-    for case in cases(select({})):
+@pytest.mark.parametrize("store", STORES)
+def test_every_cell_has_an_expectation_with_a_reason(store: str) -> None:
+    for case in cases(select({"store": store})):
         expected = case.behaviour.expectation(case.cell)
         assert expected is not None, case.cell
         assert len(expected.reason) > 10, case.cell
@@ -72,8 +74,9 @@ def test_every_cell_has_an_expectation_with_a_reason() -> None:
             assert expected.failure is not None, f"{case.cell} expects a failure without its chain"
 
 
-def test_a_declared_control_is_a_cell_of_the_plan_with_another_key() -> None:
-    planned = {c.cell: c for c in cases(select({}))}
+@pytest.mark.parametrize("store", STORES)
+def test_a_declared_control_is_a_cell_of_the_plan_with_another_key(store: str) -> None:
+    planned = {c.cell: c for c in cases(select({"store": store}))}
     controls = [(c, control_of(c)) for c in planned.values() if control_of(c)]
     assert controls
     for case, control in controls:

@@ -108,9 +108,9 @@ BATCH = Behaviour(
     table=ORDERS_V2,
     steps=EXPIRY,
     variants=(
-        Variant("default", "spark-3.2*,spark-3.5*,spark-4.1*iceberg-1.12*"),
+        Variant("default", "spark-*"),
         Variant("default", "trino-*", settings=AT_ONCE),
-        Variant("legacy-md5", "spark-3.5*,spark-4.1*iceberg-1.12*", settings=LEGACY_MD5),
+        Variant("legacy-md5", NEWER_SPARK, settings=LEGACY_MD5),
     ),
     expect=(
         Expect(

@@ -82,7 +82,7 @@ def program(cache: Cache) -> Path:
         done = subprocess.run(argv, env=environment, cwd=folder, text=True, capture_output=True)
         shutil.rmtree(work, ignore_errors=True)
         if done.returncode:
-            reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1].strip(" .")
+            reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1].strip(" .\t")
             raise NotProvided(f"MinIO {RELEASE} can't be built with {go}: {reason}; or set {NAMED}=FILE to a program")
 
     built = cache.derived(f"minio-{RELEASE}-{platform.system()}-{platform.machine()}".lower(), build)
