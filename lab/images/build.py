@@ -22,7 +22,7 @@ from filelock import FileLock
 
 from lab.containers.part import engine_answers
 from lab.errors import LabError
-from lab.images import context
+from lab.images import context, fill
 from lab.images.context import Base
 from lab.images.declared import IMAGES, Image
 from lab.provision import Cache
@@ -75,8 +75,13 @@ def _state(client: Any, image: Image, cache: Cache) -> State:
     return State(image, found.id, found.attrs["Size"], created, stale)
 
 
-def build(wanted: list[Image], cache: Cache, base: str | None, tell: Callable[[str], None]) -> None:
-    """Builds those that are missing or not what they would be. Raises LabError; those built before it stay."""
+def build(
+    wanted: list[Image], cache: Cache, base: str | None, tell: Callable[[str], None], *, archives: bool = True
+) -> None:
+    """Builds those that are missing or not what they would be. Raises LabError; those built before it stay.
+
+    archives: whether each part is run once, so that an archive of its classes is in its image.
+    """
     # One build at a time: what a build leaves behind is told from what another still needs by nothing else.
     locks = cache.root / "locks"
     locks.mkdir(parents=True, exist_ok=True)
@@ -91,7 +96,7 @@ def build(wanted: list[Image], cache: Cache, base: str | None, tell: Callable[[s
                 chosen = _asked(client, chosen)
             started = time.monotonic()
             tell(f"building {image.name} on {chosen.name}")
-            _build(client, image, cache, chosen, tell)
+            _build(client, image, cache, chosen, tell, archives)
             size = client.images.get(image.name).attrs["Size"]
             tell(f"built {image.name}, {size / 1e6:,.0f} MB, in {time.monotonic() - started:.0f} s")
             client.images.prune({"label": _STAGE, "dangling": True})
@@ -132,10 +137,14 @@ def _asked(client: Any, base: Base) -> Base:
     return Base(base.name, base.id, python, machine)
 
 
-def _build(client: Any, image: Image, cache: Cache, base: Base, tell: Callable[[str], None]) -> None:
+def _build(client: Any, image: Image, cache: Cache, base: Base, tell: Callable[[str], None], archives: bool) -> None:
     lacks: list[str] = []
     content = context.content(image, cache, base, lacks)
-    arguments = {"BASE": base.name, "PART": " ".join(image.part), **image.arguments}
+    arguments = {
+        "BASE": base.name,
+        "PART": " ".join((*image.part, *([] if archives else [fill.PLAIN]))),
+        **image.arguments,
+    }
     # A stage whose image is there to give what the context gives needs no image of its own.
     given = {name.partition("/")[0] for name, _ in content}
     arguments |= {argument: base.name for folder, argument in GIVEN.items() if folder in given}

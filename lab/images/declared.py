@@ -67,7 +67,7 @@ def _declared() -> list[Image]:
             ("store", minio.NAME),
             minio.ARTEFACTS,
             {"minio": minio.VERSION, "lab": lab.__version__},
-            {"SOURCE": f"{minio.MODULE}@{minio.RELEASE}"},
+            {"SOURCE": minio.SOURCE},
         ),
         Image(
             image("catalog", reference.VERSION),

@@ -25,6 +25,8 @@ ROOT = Path("/opt/iceberg-lab")  # the cache inside an image; `lab/runtime/insid
 FOLDERS = ("files", "trees", "java", "derived")  # what an image has of it, one layer each
 _ARCHIVE = "classes-"  # begins the name of a derived folder that `lab/runtime/jvm.py` makes
 
+PLAIN = "--plain"  # after a part: without an archive of its classes
+
 
 def java(part: str, name: str = "") -> str | None:
     """The Java release that a part runs on."""
@@ -76,12 +78,13 @@ def entries(cache: Cache, used: list[Path]) -> set[Path]:
     return {path if path.parts[0] == "files" else Path(*path.parts[:2]) for path in within}
 
 
-def main(part: str, name: str = "") -> None:
+def main(part: str, *words: str) -> None:
+    name = next((word for word in words if word != PLAIN), "")
     cache = Cache(ROOT, progress=Lines(sys.stderr))
     used = files(cache, part, name)
     if release := java(part, name):
         used.append(cache.java(release))
-    if training(part, name):
+    if training(part, name) and PLAIN not in words:
         try:
             train(cache, part, name)
         except LabError as reason:

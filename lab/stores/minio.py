@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 NAME = "minio"
 ARTEFACTS: tuple[str, ...] = ()  # Go has a cache and a checksum database of its own
 MODULE, RELEASE = "github.com/minio/minio", "RELEASE.2021-04-22T15-44-28Z"
+# The release by its commit: the public proxy serves it so, and no longer by its tag.
+SOURCE = f"{MODULE}@v0.0.0-20210422020608-a7acfa6158ea"
 VERSION = RELEASE.removeprefix("RELEASE.").partition("T")[0]
 NAMED = "ICEBERG_LAB_MINIO"  # a binary of the user's, instead
 # Newer AWS SDKs send a checksum after the body, whose length is then not announced: it answers those with 411.
@@ -78,7 +80,7 @@ def program(cache: Cache) -> Path:
             "GOFLAGS": "-modcacherw",  # so that it can be removed
             "GOPATH": str(work),
         }
-        argv = [go, "install", "-trimpath", "-ldflags=-s -w", f"{MODULE}@{RELEASE}"]
+        argv = [go, "install", "-trimpath", "-ldflags=-s -w", SOURCE]
         done = subprocess.run(argv, env=environment, cwd=folder, text=True, capture_output=True)
         shutil.rmtree(work, ignore_errors=True)
         if done.returncode:
