@@ -161,7 +161,7 @@ DUCKDB_GEOGRAPHY = Trap(
 PYICEBERG_VARIANT = Trap(
     "pyiceberg-variant",
     "A variant column makes a whole table unreadable for PyIceberg",
-    r"Unsupported field type: 'variant'",
+    r"validation error for TableResponse(?s:.*)Unsupported field type: 'variant'",
     "pyiceberg.types.IcebergType.handle_primitive_type",
     remedy="read with Spark 4, Trino 483 or DuckDB",
 )
