@@ -67,10 +67,10 @@ TRINO_VERSION = Trap(
 )
 TRINO_TYPE = Trap(
     "trino-type-name",
-    "Trino has no type of this name",
-    r"Unknown type '(\w+)' for column",
+    "Trino has no name for a column of no type",
+    r"Unknown type 'unknown' for column",
     "io.trino.execution.CreateTableTask.internalExecute",
-    remedy="unknown has no name in Trino; geometry comes with its geospatial plugin",
+    remedy="have Spark 4 or PyIceberg make the table; Trino does not read it either",
 )
 DUCKDB_TYPE = Trap(
     "duckdb-type-name",

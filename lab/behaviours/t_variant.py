@@ -109,7 +109,7 @@ RAW = Trap(
     "variant-raw-duckdb",
     "DuckDB shows a variant's stored bytes instead of its value",
     "",
-    "duckdb::IcebergColumnDefinition::ParseType",
+    "duckdb::ParquetReader::ParseSchemaRecursive",
     remedy="none in DuckDB: Trino writes the column without Parquet's VARIANT annotation, and DuckDB takes it for the "
     "struct of two binaries that it then is",
 )
