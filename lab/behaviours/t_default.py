@@ -96,7 +96,7 @@ WRITTEN_AS_NULL = Trap(
     "",
     {
         "spark-*": "org.apache.spark.sql.catalyst.util.ResolveDefaultColumns$.getDefaultValueExprOrNullLit",
-        "trino-*": "io.trino.plugin.iceberg.IcebergMetadata.beginInsert",
+        "trino-*": "io.trino.sql.planner.LogicalPlanner.getInsertPlan",
     },
     remedy="write the value, or write with Spark 4.1, Trino 483 or DuckDB",
 )

@@ -67,10 +67,10 @@ TRINO_VERSION = Trap(
 )
 TRINO_TYPE = Trap(
     "trino-type-name",
-    "Trino has no type of this name",
-    r"Unknown type '(\w+)' for column",
+    "Trino has no name for a column of no type",
+    r"Unknown type 'unknown' for column",
     "io.trino.execution.CreateTableTask.internalExecute",
-    remedy="unknown has no name in Trino; geometry comes with its geospatial plugin",
+    remedy="have Spark 4 or PyIceberg make the table; Trino does not read it either",
 )
 DUCKDB_TYPE = Trap(
     "duckdb-type-name",
@@ -161,7 +161,7 @@ DUCKDB_GEOGRAPHY = Trap(
 PYICEBERG_VARIANT = Trap(
     "pyiceberg-variant",
     "A variant column makes a whole table unreadable for PyIceberg",
-    r"Unsupported field type: 'variant'",
+    r"validation error for TableResponse(?s:.*)Unsupported field type: 'variant'",
     "pyiceberg.types.IcebergType.handle_primitive_type",
     remedy="read with Spark 4, Trino 483 or DuckDB",
 )

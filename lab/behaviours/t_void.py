@@ -43,7 +43,7 @@ DUCKDB_NULL = Trap(
     "duckdb-null-column",
     "DuckDB makes no Iceberg column of its type NULL",
     r"Column type NULL is not a valid Iceberg Type",
-    "duckdb::IcebergColumnDefinition::ParseType",
+    "duckdb::IcebergCreateTableRequest::CreateIcebergSchema",
     remedy="have Spark 4 or PyIceberg make the table",
 )
 REQUIRED = Trap(
