@@ -78,6 +78,66 @@ def test_a_line_of_a_log_finds_the_page_and_so_do_some_words_of_it() -> None:
     assert traps.find("no such message", PAGES.values()) == []
 
 
+def found(words: str) -> list[str]:
+    """The ids of the pages that `iceberg-lab why` finds."""
+    return [page.trap.id for page in traps.find(words, PAGES.values())]
+
+
+def trap_of(line: Line) -> str:
+    told = expected(line)
+    assert told is not None
+    assert told.trap is not None
+    return told.trap.id
+
+
+def test_a_link_of_any_recorded_chain_finds_exactly_one_page() -> None:
+    """But for a link that says only that something below it failed: it leads to all traps that have it."""
+    of: dict[str, set[str]] = {}
+    for line in FAILING:
+        for link in chain(line):
+            of.setdefault(link, set()).add(trap_of(line))
+    shared = {link for link, ids in of.items() if len(ids) > 1}
+    assert shared == {"org.apache.spark.SparkException: Writing job aborted"}
+    assert not [(link, found(link)) for link, ids in of.items() if set(found(link)) != ids]
+
+
+def test_a_whole_chain_as_a_log_has_it_finds_exactly_one_page() -> None:
+    logs = {"\nCaused by: ".join(chain(line)): trap_of(line) for line in FAILING if chain(line)}
+    assert not [log for log, trap in logs.items() if found(log) != [trap]]
+
+
+def test_others_words_find_exactly_the_page_that_has_them() -> None:
+    said = [(words, page.trap.id) for page in PAGES.values() for words in page.trap.also]
+    assert said
+    for words, trap in said:
+        assert found(words) == [trap]
+        assert found(f"ERROR Executor: {words} and what else a line of a log has") == [trap]
+
+
+USER = "User: arn:aws:sts::123456789012:assumed-role/lake/session is not authorized to perform: s3:DeleteObject"
+ON = 'on resource: "arn:aws:s3:::b/db/t/data/f.parquet" because no session policy allows the s3:DeleteObject action'
+IN_S3 = "(Service: S3, Status Code: 403, Request ID: 18EC, Extended Request ID: x=)"
+
+
+@pytest.mark.parametrize(
+    ("words", "trap"),
+    [
+        # what issue 5 says that an engineer's log says
+        ("Cannot support vectorized reads", "vectorized-encoding"),
+        ("Cannot handle timestamp without timezone", "timestamp-without-zone"),
+        ("403 s3:DeleteObject", "delete-403"),
+        # AWS's own words, short and long, with and without what stands around them
+        (f"S3Exception: Access Denied {IN_S3}", "delete-403"),
+        (f"S3Exception: {USER} {ON} {IN_S3}", "delete-403"),
+        (f"Caused by: software.amazon.awssdk.services.s3.model.S3Exception:\n {USER}\n {ON} {IN_S3}", "delete-403"),
+        (f"{USER} {ON}", "delete-403"),
+        (f"java.io.IOException: Failed to delete one or more files: {{s3://b/f={USER} {ON}}}", "delete-403-trino"),
+    ],
+)
+def test_what_an_engineers_log_says_finds_exactly_one_page(words: str, trap: str) -> None:
+    assert found(words) == [trap]
+
+
 # ---------------------------------------------------------------- cures
 def cells_with_a_cure() -> Iterator[tuple[Line, Variant, Line]]:
     """Cells that fail or differ, each with a variant that is declared to cure it and its cell there, if that ran."""

@@ -75,7 +75,9 @@ ACCESS_DENIED = Chain(
 DELETE_403 = Trap(
     "delete-403",
     "UPDATE or DELETE fails with 403 on s3:DeleteObject, though INSERT works",
-    r"S3Exception: Access Denied\. \(Service: S3, Status Code: 403",
+    # SeaweedFS's wording, AWS's short one and AWS's long one, which names the user and the resource
+    r"S3Exception: (?:Access Denied|User: \S+ is not authorized to perform: s3:DeleteObject\b).*"
+    r"\(Service: S3, Status Code: 403\b",
     "org.apache.iceberg.io.RollingFileWriter.closeCurrentWriter",
     remedy="Spark 3.5 with Iceberg 1.10: its writes go on when such a delete is refused",
     also=(
@@ -343,10 +345,9 @@ def files_left(data: int, metadata: int) -> Mapping[str, Any]:
 TRINO_REFUSED = Trap(
     "delete-403-trino",
     "Trino's maintenance fails with AccessDenied on files that are no longer the table's",
-    r"IOException: Failed to delete one or more files: .*=(?:AccessDenied|Access Denied)",
+    r"IOException: Failed to delete one or more files: \{.*(?:Access ?Denied|is not authorized to perform: )",
     "io.trino.filesystem.s3.S3FileSystem.deleteObjects",
     remedy="vend s3:DeleteObject to who maintains the table, or leave maintenance to the catalog",
-    also=("because no session policy allows the s3:DeleteObject action",),
 )
 
 NEW = Behaviour(

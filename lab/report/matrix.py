@@ -141,6 +141,10 @@ def _rows(matrix: Matrix) -> list[str]:
     return rows
 
 
+def _cells(cells: int) -> str:
+    return "1 cell" if cells == 1 else f"{cells} cells"
+
+
 def _matrices(lines: Sequence[Line], order: Sequence[str]) -> list[Matrix]:
     """One of the engines, and one for what is asked of something else: a behaviour says who takes part in it."""
     apart: dict[tuple[str, ...], list[Line]] = {}
@@ -154,7 +158,7 @@ def summary(lines: Sequence[Line]) -> str:
     """One line of counts."""
     counts = Counter(line["outcome"] for line in lines)
     outcomes = ", ".join(f"{counts[o]} {o}" for o in _OUTCOMES if counts[o])
-    return f"{len(lines)} cells: {outcomes}; {sum(map(unexpected, lines))} unexpected"
+    return f"{_cells(len(lines))}: {outcomes}; {sum(map(unexpected, lines))} unexpected"
 
 
 def _notes(lines: Sequence[Line]) -> list[Text]:
@@ -170,10 +174,10 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
             notes += _cures(line, pages)
     for missing in dict.fromkeys(line["missing"] for line in lines if line["missing"]):
         cells = sum(line["missing"] == missing for line in lines)
-        notes.append(Text.assemble((f"not run ({cells} cells): ", "yellow"), missing))
+        notes.append(Text.assemble((f"not run ({_cells(cells)}): ", "yellow"), missing))
     for (outcome, reason), failed in _failing(lines).items():
         readers = ", ".join(dict.fromkeys(line["cell"]["reader"] for line in failed))
-        head = f"{_OUTCOMES[outcome][0]} ({len(failed)} cells, {readers}): "
+        head = f"{_OUTCOMES[outcome][0]} ({_cells(len(failed))}, {readers}): "
         notes.append(Text.assemble((head, _OUTCOMES[outcome][1]), f"{root_cause(failed[0])}. {reason}"))
         notes += _cures(failed[0], pages)
     for (what, why, cause), differing in _differing(lines).items():

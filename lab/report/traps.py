@@ -8,7 +8,7 @@ run, the messages and versions are the record's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -116,14 +116,29 @@ def said_by(trap: Trap, causes: Sequence[str]) -> bool:
 
 
 def find(words: str, known: Iterable[Page]) -> list[Page]:
-    """The pages that a message (a line of a log, or some words of it) leads to."""
-    wanted = " ".join(words.split()).casefold()
-    found = []
-    for page in known:
-        texts = (page.trap.title, *page.trap.also, *(cause for line in page.failing for cause in chain(line)))
-        if said_by(page.trap, [words]) or any(wanted in " ".join(text.split()).casefold() for text in texts):
-            found.append(page)
-    return found
+    """The pages that a message (a line of a log, or some words of it) leads to.
+
+    The first of these that any page passes: the words show its symptom, or have in them what others call it; its
+    title, its messages or what others call them have these words as they stand, or at least each of them.
+    """
+    wanted = _flat(words)
+    pages = list(known)
+    tests: tuple[Callable[[Page], bool], ...] = (
+        lambda page: said_by(page.trap, [words, " ".join(words.split())]),  # a terminal may have broken the line
+        lambda page: any(_flat(other) in wanted for other in page.trap.also),
+        lambda page: any(wanted in text for text in _texts(page)),
+        lambda page: any(set(wanted.split()) <= set(re.split(r"[\s,;()]+", text)) for text in _texts(page)),
+    )
+    return next((found for test in tests if (found := [page for page in pages if test(page)])), [])
+
+
+def _texts(page: Page) -> Iterator[str]:
+    """All that a page can be found by."""
+    return map(_flat, (page.trap.title, *page.trap.also, *(cause for line in page.failing for cause in chain(line))))
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def markdown(page: Page) -> str:
@@ -146,7 +161,7 @@ def markdown(page: Page) -> str:
     parts.append("**Code** " + "; ".join(f"`{code}`{_if_some(who, page)}" for code, who in page.code.items()))
     parts += [f"{_cure(cured)} **Cost** {cured.cure.cost}. Seen in {cured.seen}." for cured in page.cured]
     if trap.remedy or not page.cured:
-        parts.append(f"**Cure** {trap.remedy or 'no setting; an engine of those in which it works'}.")
+        parts.append(f"**Cure** {trap.remedy or 'no setting; use one of the engines in which it works'}.")
     sources = "; ".join(dict.fromkeys(behaviour.source for behaviour in page.behaviours))
     parts.append(f"**Source** {sources}.")
     cell = page.failing[0]["cell"]
@@ -195,7 +210,7 @@ def index(known: Iterable[Page]) -> str:
 def choice(found: Iterable[Page]) -> str:
     """Several pages to choose from."""
     rows = [f"- `iceberg-lab why {page.trap.id}`: {page.trap.title}" for page in found]
-    return "\n".join(["Several pages have that; ask for one:", "", *rows]) + "\n"
+    return "\n".join(["Several pages have that; give the log's last `Caused by`, or ask for one:", "", *rows]) + "\n"
 
 
 def cures(of: Sequence[Line], cells: Iterable[Line]) -> Iterator[Cured]:
