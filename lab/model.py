@@ -168,7 +168,8 @@ class Step:
     the rows that must come back, in any order (`among`: others may come too), per kind where a dialect folds
     names: it comes from the data that was inserted, never from an engine. `look` names an inspection of
     `lab/tables/look.py` that the lab does itself, through the catalog, without any engine; `stored:PRODUCT` keeps
-    of what it shows the part of that name.
+    of what it shows the part of that name. A look's `truth` is what it must show after the statements before it, as
+    pairs of name and value: one that answers success without its work being done is found out so.
     """
 
     name: str

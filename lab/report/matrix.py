@@ -32,7 +32,7 @@ _OUTCOMES = {
 }
 _CLAIMS = {"reproduced": " =", "differs": " ≠", "none": ""}
 LEGEND = (
-    "unsupp.: not supported   WRONG: wrong rows without an error   = as the document says   "
+    "unsupp.: not supported   WRONG: no error, but wrong rows or the work not done   = as the document says   "
     "≠ not as the document says   no sign: the document is silent   ! unexpected"
 )
 
@@ -169,7 +169,7 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
         if unexpected(line):
             notes.append(Text.assemble((f"! {name(line['cell'])}: ", "bold red"), "; ".join(line["differences"])))
         elif line["outcome"] == "silently-wrong":
-            wrong = Text.assemble((f"wrong rows, no error: {name(line['cell'])}: ", "bold white on red"))
+            wrong = Text.assemble((f"no error, but wrong: {name(line['cell'])}: ", "bold white on red"))
             notes.append(wrong.append(Text(f"{line['reason']}. {_wrong_rows(line)}")))
             notes += _cures(line, pages)
     for missing in dict.fromkeys(line["missing"] for line in lines if line["missing"]):
@@ -204,13 +204,17 @@ def _cure(cured: traps.Cured) -> Text:
 
 
 def _wrong_rows(line: Line) -> str:
-    return "; ".join(
-        f"{step['name']} returned {step['rows']} instead of {step['truth']}"
-        for step in line["steps"]
-        if not step.get("among")
-        and step.get("truth") is not None
-        and sorted(map(str, step.get("rows", []))) != sorted(map(str, step["truth"]))
-    )
+    told = []
+    for step in line["steps"]:
+        truth = step.get("truth")
+        if truth is None or step.get("among"):
+            continue
+        if "look" in step:
+            wrong = {name: step["look"].get(name) for name, value in truth if step["look"].get(name) != value}
+            told += [f"{step['name']} shows {wrong} instead of {dict(truth)}"] if wrong else []
+        elif sorted(map(str, step.get("rows", []))) != sorted(map(str, truth)):
+            told.append(f"{step['name']} returned {step['rows']} instead of {truth}")
+    return "; ".join(told)
 
 
 def _failing(lines: Sequence[Line]) -> dict[tuple[str, str], list[Line]]:

@@ -16,7 +16,7 @@ from typing import Any
 from lab.behaviours import BEHAVIOURS
 from lab.model import Behaviour, Cure, Trap, Variant
 from lab.report.cures import Way, ways
-from lab.report.line import FAILED, Line, chain, expected, name, short
+from lab.report.line import FAILED, Line, chain, expected, failing, name, short
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,12 @@ class Cured:
     cure: Cure
     ways: tuple[Way, ...]
     cells: tuple[str, ...]
+    steps: tuple[str, ...] = ()  # the failing statements that it cures, where it is known to cure some of them alone
+
+    @property
+    def helps(self) -> str:
+        """For which statements, where not for all."""
+        return f"for {' and '.join(step.upper() for step in self.steps)} alone" if self.steps else ""
 
     @property
     def seen(self) -> str:
@@ -104,9 +110,9 @@ def pages(lines: Iterable[Line]) -> dict[str, Page]:
         if told and told.trap and line["outcome"] in FAILED:
             seen.setdefault(told.trap.id, (told.trap, []))[1].append(line)
     found = {}
-    for i, (trap, failing) in sorted(seen.items()):
-        failing.sort(key=_undocumented)
-        found[i] = Page(trap, tuple(failing), _works(failing, cells), tuple(cures(failing, cells)))
+    for i, (trap, shown) in sorted(seen.items()):
+        shown.sort(key=_undocumented)
+        found[i] = Page(trap, tuple(shown), _works(shown, cells), tuple(cures(shown, cells)))
     return found
 
 
@@ -151,7 +157,7 @@ def markdown(page: Page) -> str:
         told = ["\nCaused by: ".join(causes), *(short(other) for other in page.wordings if other != root)]
         parts.append("```text\n" + "\n\n".join(told) + "\n```")
     else:
-        parts.append("No error: the statement succeeds, and the rows are wrong.")
+        parts.append("No error: the statement succeeds, and its rows are wrong or its work is not done.")
     if trap.also:
         parts.append("In others' words: " + "; ".join(f"“{words}”" for words in trap.also) + ".")
     works = f" The same works on {_list(page.works)}." if page.works else ""
@@ -187,6 +193,7 @@ def as_json(page: Page) -> dict[str, Any]:
                 "ways": {way.where: list(way.lines) for way in cured.ways},
                 "cost": cured.cure.cost,
                 "cells": list(cured.cells),
+                "statements": list(cured.steps),
             }
             for cured in page.cured
         ],
@@ -201,7 +208,7 @@ def index(known: Iterable[Page]) -> str:
     rows += ['`iceberg-lab why "words of the message"`. Written by scripts/docs.py.', ""]
     rows += ["| message | page | fails on |", "| --- | --- | --- |"]
     for page in known:
-        told = page.wordings or ("no error, wrong rows",)
+        told = page.wordings or ("no error",)
         words = "<br>".join(f"`{_cell(short(text))}`" for text in (*told, *page.trap.also))
         rows.append(f"| {words} | [{page.trap.title}]({page.trap.id}.md) | {_list(page.generations)} |")
     return "\n".join(rows) + "\n"
@@ -216,7 +223,8 @@ def choice(found: Iterable[Page]) -> str:
 def cures(of: Sequence[Line], cells: Iterable[Line]) -> Iterator[Cured]:
     """Each declared cure of cells that the cells of a record show to help."""
     works = {_place(line["cell"]): line for line in cells if line["outcome"] == "works"}
-    shown: dict[tuple[Any, ...], tuple[Cure, list[Way], list[str]]] = {}
+    shown: dict[tuple[Any, ...], tuple[Cure, list[Way], list[str], list[str]]] = {}
+    statements = {step["name"] for line in of if (step := failing(line))}
     for line in of:
         for variant in curing(line):
             cure = variant.cure
@@ -225,17 +233,20 @@ def cures(of: Sequence[Line], cells: Iterable[Line]) -> Iterator[Cured]:
                 continue
             settings = variant.cured_by()
             key = (cure.where, tuple(settings.items()), cure.text, cure.cost)
-            _, _, names = shown.setdefault(key, (cure, ways(cure.where, settings, cure.text), []))
+            _, _, names, steps = shown.setdefault(key, (cure, ways(cure.where, settings, cure.text), [], []))
             names.append(name(cured["cell"]))
-    for cure, said, names in shown.values():
-        yield Cured(cure, tuple(said), tuple(dict.fromkeys(names)))
+            steps += [step["name"] for step in [failing(line)] if step]
+    for cure, said, names, steps in shown.values():
+        some = tuple(dict.fromkeys(steps)) if set(steps) < statements else ()
+        yield Cured(cure, tuple(said), tuple(dict.fromkeys(names)), some)
 
 
 def cure_line(cured: Cured) -> str:
     """A cure in one line: its simplest way, its cost, and where it was seen to help."""
     way = cured.ways[0]
     where = f" ({way.where})" if way.where else ""
-    return f"{'; '.join(way.lines)}{where}. Cost: {cured.cure.cost}. Seen in {cured.seen}"
+    helps = f"{cured.helps}: " if cured.helps else ""
+    return f"{helps}{'; '.join(way.lines)}{where}. Cost: {cured.cure.cost}. Seen in {cured.seen}"
 
 
 def _cure(cured: Cured) -> str:
@@ -243,17 +254,17 @@ def _cure(cured: Cured) -> str:
     for way in cured.ways:
         lines = " and ".join(map(_code, way.lines)) if way.where else " ".join(way.lines)
         told.append(f"{lines}{f' ({way.where})' if way.where else ''}")
-    return f"**Cure** {', or '.join(told)}."
+    return f"**Cure**{f' {cured.helps}:' if cured.helps else ''} {', or '.join(told)}."
 
 
 def _undocumented(line: Line) -> bool:
     return BEHAVIOURS[line["cell"]["behaviour"]].document is None
 
 
-def _works(failing: Sequence[Line], cells: Sequence[Line]) -> tuple[str, ...]:
+def _works(shown: Sequence[Line], cells: Sequence[Line]) -> tuple[str, ...]:
     """Generations in which all that fails here works: the same behaviours and variants, of the same writers."""
-    failed = {line["cell"]["reader"] for line in failing}
-    tried = {_statement(line) for line in failing}
+    failed = {line["cell"]["reader"] for line in shown}
+    tried = {_statement(line) for line in shown}
     seen: dict[str, bool] = {}
     for line in cells:
         if _statement(line) in tried and line["outcome"] != "not-run":
