@@ -20,7 +20,7 @@ from lab.provision import Cache, NotProvided
 from lab.records.record import read
 from lab.report import matrix, traps, why
 from lab.report.cures import ways
-from lab.report.line import FAILED, Line, chain, expected, name
+from lab.report.line import FAILED, Line, chain, expected, name, short
 from lab.repro import script
 
 ROOT = Path(__file__).parents[1]
@@ -126,6 +126,11 @@ IN_S3 = "(Service: S3, Status Code: 403, Request ID: 18EC, Extended Request ID: 
         ("Cannot support vectorized reads", "vectorized-encoding"),
         ("Cannot handle timestamp without timezone", "timestamp-without-zone"),
         ("403 s3:DeleteObject", "delete-403"),
+        # a name that is not the lab's, and the table's alone
+        ("AnalysisException: Table or view not found: prod.ANALYTICS.ORDERS; line 1 pos 14", "name-in-another-case"),
+        ("Catalog Error: Table with name sales does not exist!", "name-in-another-case"),
+        ("TrinoException: line 1:15: Table 'prod.analytics.orders' does not exist", "trino-name-matching"),
+        ("TABLE_NOT_FOUND: line 1:15: Table 'prod.analytics.orders' does not exist", "trino-name-matching"),
         # AWS's own words, short and long, with and without what stands around them
         (f"S3Exception: Access Denied {IN_S3}", "delete-403"),
         (f"S3Exception: {USER} {ON} {IN_S3}", "delete-403"),
@@ -136,6 +141,11 @@ IN_S3 = "(Service: S3, Status Code: 403, Request ID: 18EC, Extended Request ID: 
 )
 def test_what_an_engineers_log_says_finds_exactly_one_page(words: str, trap: str) -> None:
     assert found(words) == [trap]
+
+
+def test_a_name_that_is_not_found_may_be_misspelt() -> None:
+    for trap in ("name-in-another-case", "trino-name-matching"):
+        assert "misspelt" in traps.markdown(PAGES[trap])
 
 
 # ---------------------------------------------------------------- cures
@@ -227,7 +237,27 @@ def test_a_page_is_short_and_says_all_that_a_user_asks(page: traps.Page) -> None
     text = traps.markdown(page)
     for word in ("**Fails on**", "**Cause**", "**Code**", "**Cure**", "**Source**", "**See it**"):
         assert word in text
-    assert len([paragraph for paragraph in text.split("\n\n") if paragraph]) <= 16
+    assert len([line for line in text.splitlines() if line.strip()]) <= 18  # a dozen, and one for each more cure
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_a_page_tells_a_wording_once_and_of_every_generation_why_it_fails_so(page: traps.Page) -> None:
+    name = re.compile(r"\w*H_\w+_[0-9A-F]{8}\S*|[\"'`][^\"'`]*[\"'`]", re.IGNORECASE)
+    told = [name.sub("", re.split(r"LINE \d", wording)[0]) for wording in page.wordings]
+    assert len(told) == len(set(told))
+    for wording, lines in page.wordings.items():
+        who = {line["cell"]["reader"] for line in lines}
+        assert who == {name for said in page.told.values() for name in said.get(wording, ())}
+    text = traps.markdown(page)
+    assert all(generation in text for generation in page.generations)
+    assert [w for w in page.wordings if w and text.count(short(w)) > 1] == [], "said twice"
+
+
+def test_a_page_says_which_generation_fails_for_which_encoding() -> None:
+    who: dict[bool, set[str]] = {True: set(), False: set()}
+    for reason, said in PAGES["vectorized-encoding"].told.items():
+        who["has RLE in no release" in reason].update(name for names in said.values() for name in names)
+    assert who[True] - who[False] == {name for name in GENERATIONS if name.startswith("spark-4.1")}
 
 
 def test_a_behaviours_page_has_claim_outcomes_and_the_failing_statements() -> None:

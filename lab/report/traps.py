@@ -61,8 +61,7 @@ class Page:
         """Why it happens → the generations of which that is said."""
         found: dict[str, list[str]] = {}
         for line in self.failing:
-            told = expected(line)
-            who = found.setdefault(told.reason if told else "", [])
+            who = found.setdefault(_reason(line), [])
             if line["cell"]["reader"] not in who:
                 who.append(line["cell"]["reader"])
         return found
@@ -81,14 +80,55 @@ class Page:
         return tuple(chain(self.failing[0]))
 
     @property
-    def wordings(self) -> tuple[str, ...]:
-        """The last cause of the failing cells, once for each way in which the symptom is worded."""
-        found: dict[Any, str] = {}
+    def wordings(self) -> dict[str, list[Line]]:
+        """Each way in which the failure is worded, by the last cause of one cell → the cells that say so.
+
+        Names and paths make no other wording.
+        """
+        found: dict[Any, tuple[str, list[Line]]] = {}
         for line in self.failing:
             causes = chain(line)
-            for match in filter(None, (re.search(self.trap.symptom, cause) for cause in causes if self.trap.symptom)):
-                found.setdefault(match.groups() or match[0], causes[-1])
-        return tuple(dict.fromkeys(found.values()))
+            matches = [m for cause in causes if self.trap.symptom and (m := re.search(self.trap.symptom, cause))]
+            key = _worded(matches[-1]) if matches else None
+            found.setdefault(key, (causes[-1] if causes else "", []))[1].append(line)
+        return dict(found.values())
+
+    @property
+    def told(self) -> dict[str, dict[str, list[str]]]:
+        """Why it happens → the wordings of which that is said → the generations.
+
+        Of a wording one behaviour's reasons are told, and another's for generations of which it tells none.
+        """
+        found: dict[str, dict[str, list[str]]] = {}
+        for wording, lines in self.wordings.items():
+            behaviours: dict[str, list[Line]] = {}
+            for line in lines:
+                behaviours.setdefault(line["cell"]["behaviour"], []).append(line)
+            untold = set(_readers(lines))
+            for told in sorted(behaviours.values(), key=lambda told: -len(_readers(told))):
+                if untold & set(_readers(told)):
+                    for reason in dict.fromkeys(map(_reason, told)):
+                        names = _readers(line for line in told if _reason(line) == reason)
+                        found.setdefault(reason, {}).setdefault(wording, []).extend(names)
+                untold -= set(_readers(told))
+        return found
+
+
+_NAMES = re.compile(r"\w+://[^\s,=}]+|\"[^\"]*\"|'[^']*'|`[^`]*`")
+
+
+def _worded(symptom: re.Match[str]) -> Any:
+    """What tells a symptom's wordings apart: its groups, or where it has none its text without names."""
+    return symptom.groups() if any(symptom.groups()) else _NAMES.sub("…", symptom[0])
+
+
+def _readers(lines: Iterable[Line]) -> list[str]:
+    return list(dict.fromkeys(line["cell"]["reader"] for line in lines))
+
+
+def _reason(line: Line) -> str:
+    told = expected(line)
+    return told.reason if told else ""
 
 
 def code_in(trap: Trap, generation: str) -> str:
@@ -154,18 +194,22 @@ def markdown(page: Page) -> str:
     if page.message:
         *outer, root = page.message
         causes = [*(short(cause) for cause in outer), short(root, 1500)]
-        told = ["\nCaused by: ".join(causes), *(short(other) for other in page.wordings if other != root)]
-        parts.append("```text\n" + "\n\n".join(told) + "\n```")
+        parts.append("```text\n" + "\nCaused by: ".join(causes) + "\n```")
     else:
         parts.append("No error: the statement succeeds, and its rows are wrong or its work is not done.")
     if trap.also:
         parts.append("In others' words: " + "; ".join(f"“{words}”" for words in trap.also) + ".")
     works = f" The same works on {_list(page.works)}." if page.works else ""
     parts.append(f"**Fails on** {_list(page.generations)}.{works}")
-    causes = [f"{reason}{_if_some(who, page)}." for reason, who in page.reasons.items()]
+    said = set(list(page.wordings)[:1])
+    causes = [_because(reason, wordings, page, said) for reason, wordings in page.told.items()]
     parts.append("**Cause** " + causes[0] if len(causes) == 1 else "\n- ".join(["**Cause**", *causes]))
     parts.append("**Code** " + "; ".join(f"`{code}`{_if_some(who, page)}" for code, who in page.code.items()))
-    parts += [f"{_cure(cured)} **Cost** {cured.cure.cost}. Seen in {cured.seen}." for cured in page.cured]
+    by_cost: dict[str, list[Cured]] = {}
+    for cured in page.cured:
+        by_cost.setdefault(cured.cure.cost, []).append(cured)
+    for cost, same in by_cost.items():
+        parts.append(" ".join([*map(_cure, same), f"**Cost** {cost}. Seen in {'; '.join(c.seen for c in same)}."]))
     if trap.remedy or not page.cured:
         parts.append(f"**Cure** {trap.remedy or 'no setting; use one of the engines in which it works'}.")
     sources = "; ".join(dict.fromkeys(behaviour.source for behaviour in page.behaviours))
@@ -208,7 +252,7 @@ def index(known: Iterable[Page]) -> str:
     rows += ['`iceberg-lab why "words of the message"`. Written by scripts/docs.py.', ""]
     rows += ["| message | page | fails on |", "| --- | --- | --- |"]
     for page in known:
-        told = page.wordings or ("no error",)
+        told = [wording or "no error" for wording in page.wordings]
         words = "<br>".join(f"`{_cell(short(text))}`" for text in (*told, *page.trap.also))
         rows.append(f"| {words} | [{page.trap.title}]({page.trap.id}.md) | {_list(page.generations)} |")
     return "\n".join(rows) + "\n"
@@ -255,6 +299,19 @@ def _cure(cured: Cured) -> str:
         lines = " and ".join(map(_code, way.lines)) if way.where else " ".join(way.lines)
         told.append(f"{lines}{f' ({way.where})' if way.where else ''}")
     return f"**Cure**{f' {cured.helps}:' if cured.helps else ''} {', or '.join(told)}."
+
+
+def _because(reason: str, wordings: dict[str, list[str]], page: Page, said: set[str]) -> str:
+    """A reason, of which generations it is told, and those of its wordings that the page has not `said` before."""
+    who = [name for name in page.generations if any(name in names for names in wordings.values())]
+    others = [
+        f"{_code(short(wording))}{f' ({_list(names)})' if len(wordings) > 1 else ''}"
+        for wording, names in wordings.items()
+        if wording not in said
+    ]
+    said.update(wordings)
+    says = f" Says {'; '.join(others)}" if others else ""
+    return f"{reason}{_if_some(who, page)}.{says}"
 
 
 def _undocumented(line: Line) -> bool:
