@@ -129,6 +129,20 @@ def test_work_that_is_not_done_is_wrong_though_the_statement_answers_success() -
     assert (outcome(0), outcome(1)) == (Outcome.WORKS, Outcome.SILENTLY_WRONG)
 
 
+def test_what_is_said_to_suffice_is_all_that_some_session_has() -> None:
+    enough = "s3:GetObject and s3:PutObject suffice"
+    said, had = set(), set()
+    for case in cases(select({"behaviours": "H-delete-403-new"})):
+        told = case.behaviour.expectation(case.cell)
+        if told and enough in told.reason:
+            said.add((told.reason, case.cell.reader))
+            left = allowed(session_policy(LOCATION, terms(**cast(Any, case.variant.properties)).deny))
+            if left == {"s3:GetObject", "s3:PutObject"}:
+                had.add((told.reason, case.cell.reader))
+    assert said
+    assert said == had
+
+
 # ---------------------------------------------------------------- the store's record
 def logged(operation: str, key: str, status: int, *, request: str = "r", error: str = "", name: str = "s") -> str:
     said = {

@@ -8,6 +8,7 @@ import re
 import sys
 import zipfile
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from classfile import methods
 
 from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS, spark, trino
-from lab.model import Expect, Generation, Trap, Variant, Where
+from lab.model import ENGINES, Expect, Generation, Trap, Variant, Where
+from lab.plan import cases, control_of, select
 from lab.provision import Cache, NotProvided
 from lab.records.record import read
 from lab.report import matrix, traps, why
@@ -57,6 +59,40 @@ def test_a_trap_has_one_declaration_and_a_name_for_a_file() -> None:
             assert known.setdefault(expect.trap.id, expect.trap) == expect.trap
             assert re.fullmatch(r"[a-z0-9-]+", expect.trap.id)
             re.compile(expect.trap.symptom)
+
+
+def test_what_every_generation_creates_is_read_by_all_others() -> None:
+    pairs: dict[str, set[tuple[str, str]]] = {}
+    for case in cases(select({"behaviours": "H-identifier-case"})):
+        pairs.setdefault(case.cell.variant, set()).add((case.cell.writer, case.cell.reader))
+    engines = [name for name, generation in GENERATIONS.items() if generation.kind in ENGINES]
+    quoting = [name for name in engines if GENERATIONS[name].kind != "pyiceberg"]
+    for spelling in ("upper", "lower", "mixed"):
+        assert pairs[spelling] == set(product(engines, engines))
+        assert pairs[f"{spelling}-quoted"] == set(product(quoting, engines))
+
+
+def test_a_name_is_looked_for_whose_tables_part_alone_is_in_another_case() -> None:
+    variants = {variant.name: variant for variant in BEHAVIOURS["H-identifier-case"].variants}
+    for variant in ("table-as-lower", "table-as-lower-without-matching"):
+        sql = {step.name: str(step.statement("duckdb")) for step in variants[variant].steps or ()}
+        (stored,), (asked,) = (re.findall(r"lab\.(\S+)\.(\w+)", sql[step]) for step in ("insert", "find"))
+        assert (stored[0], stored[1].lower(), stored[1]) == (asked[0], asked[1], "SALES")
+
+
+def test_what_a_client_learns_of_versions_is_held_against_the_document() -> None:
+    over_connect = [c for c in cases(select({"behaviours": "H-connect-conf"})) if c.cell.variant == "versions-connect"]
+    assert over_connect
+    for case in over_connect:
+        told, claim = case.behaviour.expectation(case.cell), case.behaviour.claim(case.cell)
+        assert told is not None
+        assert claim is not None
+        assert (told.outcome, claim.outcome, bool(told.cause)) == ("works", "error", True)
+        control = control_of(case)
+        assert control is not None
+        turned = case.behaviour.expectation(control)
+        assert turned is not None
+        assert turned.outcome == claim.outcome
 
 
 # ---------------------------------------------------------------- messages
