@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -200,13 +201,17 @@ def why(words: str, record: Path | None, form: str) -> None:
     files = RECORDS if record is None else [record]
     lines = [line for file in files for line in read(file) if line["type"] == "cell"]
     known = traps.pages(lines)
-    if words in BEHAVIOURS:
-        text = pages.markdown(BEHAVIOURS[words], lines, list(GENERATIONS), repro.script)
-        found = [page for page in known.values() if BEHAVIOURS[words] in page.behaviours]
+    behaviour = BEHAVIOURS.get(_id(words, BEHAVIOURS))
+    if behaviour is not None:
+        text = pages.markdown(behaviour, lines, list(GENERATIONS), repro.script)
+        found = [page for page in known.values() if behaviour in page.behaviours]
+    elif not re.search(r"\w{2}", words):
+        raise UsageError("give some words of an error message, e.g.: iceberg-lab why 'Cannot support vectorized reads'")
     else:
-        found = [known[words]] if words in known else traps.find(words, known.values())
+        named = known.get(_id(words, known))
+        found = [named] if named else traps.find(words, known.values())
         text = traps.markdown(found[0]) if len(found) == 1 else traps.choice(found)
-    if not found and words not in BEHAVIOURS:
+    if not found and behaviour is None:
         raise UsageError(f"no page has {words!r}; try fewer words of the message, or: iceberg-lab list behaviours")
     if form == "json":
         print(json.dumps([traps.as_json(page) for page in found], indent=1, ensure_ascii=False))
@@ -214,6 +219,11 @@ def why(words: str, record: Path | None, form: str) -> None:
         print(text)
     else:
         OUT.print(Markdown(text.replace("<br>", " ")))
+
+
+def _id(words: str, known: Iterable[str]) -> str:
+    """The id that these words are in any case; else the words."""
+    return next((name for name in known if name.casefold() == words.strip().casefold()), words)
 
 
 @main.command()

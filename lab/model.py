@@ -184,7 +184,8 @@ class Step:
     names: it comes from the data that was inserted, never from an engine. `lineage` is what must hold between these
     rows and an earlier step's. `look` names an inspection of
     `lab/tables/look.py` that the lab does itself, through the catalog, without any engine; `stored:PRODUCT` keeps
-    of what it shows the part of that name.
+    of what it shows the part of that name. A look's `truth` is what it must show after the statements before it, as
+    pairs of name and value: one that answers success without its work being done is found out so.
     """
 
     name: str

@@ -352,7 +352,8 @@ class Run:
                 self._seen[(*at, name)] = seen
         if part:
             seen = seen[part]
-        return StepResult(step.name, "lab", look.__doc__ or "", time.monotonic() - started, look=seen)
+        seconds, truth = time.monotonic() - started, step.truth_for("lab")
+        return StepResult(step.name, "lab", look.__doc__ or "", seconds, look=seen, truth=truth)
 
 
 class _Lane:

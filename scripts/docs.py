@@ -38,6 +38,7 @@ WAYS = {"default": "as it comes", "not-vectorized": "vectorization off", "not-ve
 PERMITTED = {
     "dml": "INSERT, UPDATE, DELETE",
     "expire-snapshots": "expire_snapshots",
+    "expire-metadata": "expire_snapshots, which leaves the files",
     "remove-orphan-files": "remove_orphan_files",
     "rewrite-data-files": "rewrite_data_files, OPTIMIZE",
 }

@@ -6,6 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,9 +14,14 @@ from typing import Any, cast
 import pytest
 
 from lab import catalogs
+from lab.behaviours.h_delete import DELETE_403
 from lab.catalogs import DENY, GRANT
 from lab.catalogs.vending import ACTIONS, Terms, session_name, session_policy
+from lab.model import Observation, Outcome, Rows, StepResult
 from lab.plan import cases, control_of, select
+from lab.records.verdict import judge
+from lab.report import traps
+from lab.report.line import FAILED, Line, expected
 from lab.stores import seaweedfs
 from lab.stores.access import Access
 from lab.tables import look
@@ -76,6 +82,65 @@ def test_what_is_denied_is_part_of_a_cells_key() -> None:
 def test_a_controls_key_has_the_controls_own_profile() -> None:
     planned = {case.cell: case for case in cases(select({}))}
     assert all(control in planned for case in planned.values() if (control := control_of(case)))
+
+
+# ---------------------------------------------------------------- cures and silence
+def lines(behaviours: str) -> list[Line]:
+    """The planned cells of these behaviours, as a record names them."""
+    return [{"cell": asdict(case.cell)} for case in cases(select({"behaviours": behaviours}))]
+
+
+def test_every_statement_that_is_refused_has_a_cured_cell_beside_it() -> None:
+    refused = [line for line in lines("H-delete-403*") if (told := expected(line)) and told.trap is DELETE_403]
+    assert {"update", "delete", "default", "dml", "get-and-put-alone"} <= {line["cell"]["variant"] for line in refused}
+    for line in refused:
+        assert [variant.name for variant in traps.curing(line)], line["cell"]
+
+
+def test_what_is_set_for_update_is_no_cure_of_delete() -> None:
+    (cell,) = (line for line in lines("H-delete-403") if line["cell"]["variant"] == "delete" and fails(line))
+    settings = {key for variant in traps.curing(cell) for key in variant.cured_by()}
+    assert settings == {"write.delete.mode", "write.delete.distribution-mode", "spark.sql.shuffle.partitions"}
+
+
+def fails(line: Line) -> bool:
+    told = expected(line)
+    return told is not None and told.outcome in FAILED
+
+
+def test_no_cell_that_works_leaves_a_file_behind_that_it_was_refused_to_delete() -> None:
+    for line in lines("H-delete-403*"):
+        told = expected(line)
+        assert told is not None
+        left = told.facts.get("orphans.data", 0) + told.facts.get("orphans.metadata", 0)
+        assert told.outcome != Outcome.WORKS or not (left and told.facts.get("deletes.refused")), line["cell"]
+
+
+def test_work_that_is_not_done_is_wrong_though_the_statement_answers_success() -> None:
+    case = next(c for c in cases(select({"behaviours": "H-delete-403-new"})) if c.cell.variant == "expire-snapshots")
+    answers = tuple(StepResult(step.name, "engine", "", 0, Rows()) for step in case.steps if step.look is None)
+    look_at = next(step for step in case.steps if step.look == "orphans")
+
+    def outcome(data: int) -> Outcome:
+        shown = {"data": data, "metadata": 0}
+        seen = StepResult("orphans", "lab", "", 0, look=shown, truth=look_at.truth_for("lab"))
+        return judge(case.behaviour, Observation(case.cell, (*answers, seen), {}, {}, "", 0)).outcome
+
+    assert (outcome(0), outcome(1)) == (Outcome.WORKS, Outcome.SILENTLY_WRONG)
+
+
+def test_what_is_said_to_suffice_is_all_that_some_session_has() -> None:
+    enough = "s3:GetObject and s3:PutObject suffice"
+    said, had = set(), set()
+    for case in cases(select({"behaviours": "H-delete-403-new"})):
+        told = case.behaviour.expectation(case.cell)
+        if told and enough in told.reason:
+            said.add((told.reason, case.cell.reader))
+            left = allowed(session_policy(LOCATION, terms(**cast(Any, case.variant.properties)).deny))
+            if left == {"s3:GetObject", "s3:PutObject"}:
+                had.add((told.reason, case.cell.reader))
+    assert said
+    assert said == had
 
 
 # ---------------------------------------------------------------- the store's record

@@ -48,6 +48,9 @@ def command(tmp_path: Path):  # type: ignore[no-untyped-def]
         (("sql", "spark*", "SELECT 1"), "names 5 generations"),
         (("cache", "--all"), "--all goes with --prune"),
         (("why", "no such message"), "iceberg-lab list behaviours"),
+        (("why", ""), "give some words of an error message"),
+        (("why", " "), "give some words of an error message"),
+        (("why", "."), "give some words of an error message"),
         (("nonsense",), "No such command"),
     ],
 )
@@ -94,6 +97,8 @@ def test_a_message_leads_to_its_cause_and_cure(command) -> None:  # type: ignore
     assert "org.apache.iceberg.spark.source.SparkScan.readSchema" in out
     code, out, _ = command("why", "H-v3-update", "--format", "json")
     assert {"v3-row-id-lost", "v3-update-without-extensions"} <= {page["id"] for page in json.loads(out)}
+    for words, id_ in (("h-v3-update", "H-v3-update"), ("Delete-403", "delete-403")):
+        assert command("why", words, "--format", "json") == command("why", id_, "--format", "json")
     code, out, _ = command("why", "v3")
     assert "iceberg-lab why v3-position-deletes" in " ".join(out.split())
     code, _, err = command("why", "v3", "--record", "nowhere")

@@ -8,6 +8,7 @@ import re
 import sys
 import zipfile
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,12 @@ from classfile import methods
 
 from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS, spark, trino
-from lab.model import Expect, Generation, Trap, Variant, Where
+from lab.model import ENGINES, Expect, Generation, Trap, Variant, Where
+from lab.plan import cases, control_of, select
 from lab.provision import Cache, NotProvided
 from lab.report import matrix, traps, why
 from lab.report.cures import ways
-from lab.report.line import FAILED, Line, chain, expected, name
+from lab.report.line import FAILED, Line, chain, expected, name, short
 from lab.repro import script
 
 ROOT = Path(__file__).parents[1]
@@ -58,6 +60,40 @@ def test_a_trap_has_one_declaration_and_a_name_for_a_file() -> None:
             re.compile(expect.trap.symptom)
 
 
+def test_what_every_generation_creates_is_read_by_all_others() -> None:
+    pairs: dict[str, set[tuple[str, str]]] = {}
+    for case in cases(select({"behaviours": "H-identifier-case"})):
+        pairs.setdefault(case.cell.variant, set()).add((case.cell.writer, case.cell.reader))
+    engines = [name for name, generation in GENERATIONS.items() if generation.kind in ENGINES]
+    quoting = [name for name in engines if GENERATIONS[name].kind != "pyiceberg"]
+    for spelling in ("upper", "lower", "mixed"):
+        assert pairs[spelling] == set(product(engines, engines))
+        assert pairs[f"{spelling}-quoted"] == set(product(quoting, engines))
+
+
+def test_a_name_is_looked_for_whose_tables_part_alone_is_in_another_case() -> None:
+    variants = {variant.name: variant for variant in BEHAVIOURS["H-identifier-case"].variants}
+    for variant in ("table-as-lower", "table-as-lower-without-matching"):
+        sql = {step.name: str(step.statement("duckdb")) for step in variants[variant].steps or ()}
+        (stored,), (asked,) = (re.findall(r"lab\.(\S+)\.(\w+)", sql[step]) for step in ("insert", "find"))
+        assert (stored[0], stored[1].lower(), stored[1]) == (asked[0], asked[1], "SALES")
+
+
+def test_what_a_client_learns_of_versions_is_held_against_the_document() -> None:
+    over_connect = [c for c in cases(select({"behaviours": "H-connect-conf"})) if c.cell.variant == "versions-connect"]
+    assert over_connect
+    for case in over_connect:
+        told, claim = case.behaviour.expectation(case.cell), case.behaviour.claim(case.cell)
+        assert told is not None
+        assert claim is not None
+        assert (told.outcome, claim.outcome, bool(told.cause)) == ("works", "error", True)
+        control = control_of(case)
+        assert control is not None
+        turned = case.behaviour.expectation(control)
+        assert turned is not None
+        assert turned.outcome == claim.outcome
+
+
 # ---------------------------------------------------------------- messages
 @pytest.mark.parametrize("line", [line for line in FAILING if chain(line)], ids=lambda line: name(line["cell"]))
 def test_a_recorded_message_leads_to_exactly_one_page(line: Line) -> None:
@@ -75,6 +111,76 @@ def test_a_line_of_a_log_finds_the_page_and_so_do_some_words_of_it() -> None:
     for words in (log, "cannot support VECTORIZED  reads"):
         assert [page.trap.id for page in traps.find(words, PAGES.values())] == ["vectorized-encoding"]
     assert traps.find("no such message", PAGES.values()) == []
+
+
+def found(words: str) -> list[str]:
+    """The ids of the pages that `iceberg-lab why` finds."""
+    return [page.trap.id for page in traps.find(words, PAGES.values())]
+
+
+def trap_of(line: Line) -> str:
+    told = expected(line)
+    assert told is not None
+    assert told.trap is not None
+    return told.trap.id
+
+
+def test_a_link_of_any_recorded_chain_finds_exactly_one_page() -> None:
+    """But for a link that says only that something below it failed: it leads to all traps that have it."""
+    of: dict[str, set[str]] = {}
+    for line in FAILING:
+        for link in chain(line):
+            of.setdefault(link, set()).add(trap_of(line))
+    shared = {link for link, ids in of.items() if len(ids) > 1}
+    assert shared == {"org.apache.spark.SparkException: Writing job aborted"}
+    assert not [(link, found(link)) for link, ids in of.items() if set(found(link)) != ids]
+
+
+def test_a_whole_chain_as_a_log_has_it_finds_exactly_one_page() -> None:
+    logs = {"\nCaused by: ".join(chain(line)): trap_of(line) for line in FAILING if chain(line)}
+    assert not [log for log, trap in logs.items() if found(log) != [trap]]
+
+
+def test_others_words_find_exactly_the_page_that_has_them() -> None:
+    said = [(words, page.trap.id) for page in PAGES.values() for words in page.trap.also]
+    assert said
+    for words, trap in said:
+        assert found(words) == [trap]
+        assert found(f"ERROR Executor: {words} and what else a line of a log has") == [trap]
+
+
+USER = "User: arn:aws:sts::123456789012:assumed-role/lake/session is not authorized to perform: s3:DeleteObject"
+ON = 'on resource: "arn:aws:s3:::b/db/t/data/f.parquet" because no session policy allows the s3:DeleteObject action'
+IN_S3 = "(Service: S3, Status Code: 403, Request ID: 18EC, Extended Request ID: x=)"
+
+
+@pytest.mark.parametrize(
+    ("words", "trap"),
+    [
+        # what issue 5 says that an engineer's log says
+        ("Cannot support vectorized reads", "vectorized-encoding"),
+        ("Cannot handle timestamp without timezone", "timestamp-without-zone"),
+        ("403 s3:DeleteObject", "delete-403"),
+        # a name that is not the lab's, and the table's alone
+        ("AnalysisException: Table or view not found: prod.ANALYTICS.ORDERS; line 1 pos 14", "name-in-another-case"),
+        ("Catalog Error: Table with name sales does not exist!", "name-in-another-case"),
+        ("TrinoException: line 1:15: Table 'prod.analytics.orders' does not exist", "trino-name-matching"),
+        ("TABLE_NOT_FOUND: line 1:15: Table 'prod.analytics.orders' does not exist", "trino-name-matching"),
+        # AWS's own words, short and long, with and without what stands around them
+        (f"S3Exception: Access Denied {IN_S3}", "delete-403"),
+        (f"S3Exception: {USER} {ON} {IN_S3}", "delete-403"),
+        (f"Caused by: software.amazon.awssdk.services.s3.model.S3Exception:\n {USER}\n {ON} {IN_S3}", "delete-403"),
+        (f"{USER} {ON}", "delete-403"),
+        (f"java.io.IOException: Failed to delete one or more files: {{s3://b/f={USER} {ON}}}", "delete-403-trino"),
+    ],
+)
+def test_what_an_engineers_log_says_finds_exactly_one_page(words: str, trap: str) -> None:
+    assert found(words) == [trap]
+
+
+def test_a_name_that_is_not_found_may_be_misspelt() -> None:
+    for trap in ("name-in-another-case", "trino-name-matching"):
+        assert "misspelt" in traps.markdown(PAGES[trap])
 
 
 # ---------------------------------------------------------------- cures
@@ -167,7 +273,27 @@ def test_a_page_is_short_and_says_all_that_a_user_asks(page: traps.Page) -> None
     text = traps.markdown(page)
     for word in ("**Fails on**", "**Cause**", "**Code**", "**Cure**", "**Source**", "**See it**"):
         assert word in text
-    assert len([paragraph for paragraph in text.split("\n\n") if paragraph]) <= 16
+    assert len([line for line in text.splitlines() if line.strip()]) <= 18  # a dozen, and one for each more cure
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_a_page_tells_a_wording_once_and_of_every_generation_why_it_fails_so(page: traps.Page) -> None:
+    name = re.compile(r"\w*H_\w+_[0-9A-F]{8}\S*|[\"'`][^\"'`]*[\"'`]", re.IGNORECASE)
+    told = [name.sub("", re.split(r"LINE \d", wording)[0]) for wording in page.wordings]
+    assert len(told) == len(set(told))
+    for wording, lines in page.wordings.items():
+        who = {line["cell"]["reader"] for line in lines}
+        assert who == {name for said in page.told.values() for name in said.get(wording, ())}
+    text = traps.markdown(page)
+    assert all(generation in text for generation in page.generations)
+    assert [w for w in page.wordings if w and text.count(short(w)) > 1] == [], "said twice"
+
+
+def test_a_page_says_which_generation_fails_for_which_encoding() -> None:
+    who: dict[bool, set[str]] = {True: set(), False: set()}
+    for reason, said in PAGES["vectorized-encoding"].told.items():
+        who["has RLE in no release" in reason].update(name for names in said.values() for name in names)
+    assert who[True] - who[False] == {name for name in GENERATIONS if name.startswith("spark-4.1")}
 
 
 def test_a_behaviours_page_has_claim_outcomes_and_the_failing_statements() -> None:

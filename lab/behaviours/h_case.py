@@ -18,6 +18,9 @@ STORED = {
     spelling: {"names.namespace": spelling, "names.table": table, "names.columns": [column]}
     for spelling, (_, table, column) in SPELLINGS.items()
 }
+# A table whose name alone is in another case than the lower one: its namespace is found, so that it is the table's
+# name that is looked for in vain.
+STORED_AS = {**SPELLINGS, "upper-table": ("{namespace_lower}_names", "SALES", "ID")}
 QUOTES = {"spark": "`", "trino": '"', "duckdb": '"'}
 TWO = ("id", "ID")  # columns that differ by case alone
 
@@ -28,14 +31,14 @@ def _said(statement: str, spelling: str, quoted: bool = False) -> Mapping[str, s
     """A statement per dialect; `{n}`, `{t}` and `{c}` stand for namespace, table and column in this spelling."""
     said = {}
     for kind, quote in QUOTES.items():
-        n, t, c = (f"{quote}{name}{quote}" if quoted else name for name in SPELLINGS[spelling])
+        n, t, c = (f"{quote}{name}{quote}" if quoted else name for name in STORED_AS[spelling])
         said[kind] = statement.replace("{t}", f"lab.{n}.{t}").replace("{n}", f"lab.{n}").replace("{c}", c)
     return said
 
 
 def create(spelling: str, *columns: str, quoted: bool = False) -> tuple[Step, ...]:
     """A namespace, a table of integers in it (these columns, else its own one) and a row 1, 2, … in that."""
-    namespace, table, column = SPELLINGS[spelling]
+    namespace, table, column = STORED_AS[spelling]
     at, row = {"namespace": namespace, "table": table}, {name: n for n, name in enumerate(columns or (column,), 1)}
     declared = ", ".join(f"{name} int" for name in columns or ("{c}",))
     made = _said(f"CREATE TABLE {{t}} ({declared})", spelling, quoted)
@@ -70,10 +73,9 @@ NAMES = Step("names", look="names")
 MATCHING = "iceberg.rest-catalog.case-insensitive-name-matching"
 CASE_SENSITIVE = "spark.sql.caseSensitive"
 
-# Every generation creates for itself, one of each kind for all others. What is found by another spelling than the
-# stored one is asked of a table that DuckDB has made, which keeps every name as it is given.
-KINDS = ("spark-4.1*iceberg-1.12*", "trino-483", "duckdb-*", "pyiceberg-*")
-BY_ALL = (("*", "="), *((creator, "*") for creator in KINDS))
+# Every generation creates for all. What is found by another spelling than the stored one is asked of a table that
+# DuckDB has made, which keeps every name as it is given.
+BY_ALL = (("*", "*"),)
 GIVEN = (("duckdb-*", "*"),)
 GIVEN_TO_TRINO = (("duckdb-*", "trino-*"),)
 TWO_GIVEN = (("pyiceberg-*", "*"),)  # PyIceberg makes such a table
@@ -90,16 +92,17 @@ FOLDED = "Trino folds names to lower case, those in quotes too"
 EXACT = "the catalog compares names letter by letter, and this engine asks for the name as it is written"
 IN_ANOTHER_CASE = Trap(
     "name-in-another-case",
-    "A table that exists is not found by its name in another case",
-    r"Table or view not found: lab\.|\[TABLE_OR_VIEW_NOT_FOUND\]|because schema \".+\" does not exist"
-    r"|NoSuchTableError: NoSuchTableException: Table does not exist: ",
+    "A table is not found: by this name there is none, but perhaps by one in another case",
+    r"Table or view not found: |\[TABLE_OR_VIEW_NOT_FOUND\]|Table with name .+ does not exist( because schema)?"
+    r"|NoSuchTable\w+: Table does not exist: |404 Client Error: Not Found for url: \S+/namespaces/\S+/tables/",
     {
         "spark-*": "org.apache.iceberg.rest.RESTSessionCatalog.loadTable",
         "duckdb-*": "duckdb::Catalog::CreateMissingEntryException",
         "pyiceberg-*": "pyiceberg.catalog.rest.RestCatalog.load_table",
     },
-    remedy="write the name as the catalog has stored it (SHOW TABLES tells; quotes change nothing), and where Trino is "
-    "among the engines give tables names in lower case: every engine here finds those",
+    remedy="look first whether it is there at all (SHOW SCHEMAS, SHOW TABLES: a misspelt name or another catalog fails "
+    "with the same words); write it as it is stored there (quotes change nothing), and where Trino is among the "
+    "engines give tables names in lower case: every engine here finds those",
 )
 NOT_FOUND = {
     "spark-3.2*": Chain((("org.apache.spark.sql.AnalysisException", "Table or view not found: lab."),), whole=True),
@@ -118,12 +121,17 @@ NOT_FOUND = {
 }
 
 
-def not_found(reason: str, variants: str, writers: str = "*", **more: Any) -> tuple[Expect, ...]:
+NO_TABLE_IN_DUCKDB = Chain((("_duckdb.CatalogException", "Table with name sales does not exist!"),), whole=True)
+
+
+def not_found(
+    reason: str, variants: str, writers: str = "*", chains: Mapping[str, Chain] = NOT_FOUND, **more: Any
+) -> tuple[Expect, ...]:
     """All but Trino do not find it."""
     trap = IN_ANOTHER_CASE
     return tuple(
         Expect(Outcome.ERROR, reason, who, variants, writers, failure=chain, trap=trap, **more)
-        for who, chain in NOT_FOUND.items()
+        for who, chain in chains.items()
     )
 
 
@@ -155,9 +163,10 @@ TRINO_COLUMNS = Trap(
 )
 TRINO_NAMES = Trap(
     "trino-name-matching",
-    "Trino says that a schema with capital letters does not exist",
-    r"TrinoException: .*Schema '.+' does not exist",
+    "Trino says that a schema or a table with capital letters does not exist",
+    r"(?:TrinoException|_NOT_FOUND): .*(Schema|Table) '.+' does not exist",
     "io.trino.plugin.iceberg.catalog.rest.TrinoRestCatalog.namespaceExists",
+    remedy="look first with another engine whether it is there at all: a misspelt name fails with the same words",
 )
 PYICEBERG_COLUMN = Trap(
     "pyiceberg-column-case",
@@ -176,18 +185,29 @@ CASE = Behaviour(
     steps=(),
     variants=(
         *(variant(spelling, spelling, find(spelling), BY_ALL) for spelling in SPELLINGS),
-        Variant(
-            "mixed-quoted",
-            "spark-*,trino-*,duckdb-*",
-            steps=(*create("mixed", quoted=True), find("mixed", quoted=True), NAMES),
-            pairs=BY_ALL,
+        *(
+            Variant(
+                f"{spelling}-quoted",
+                "spark-*,trino-*,duckdb-*",
+                steps=(*create(spelling, quoted=True), find(spelling, quoted=True), NAMES),
+                pairs=BY_ALL,
+            )
+            for spelling in SPELLINGS
         ),
         variant("upper-as-lower", "upper", find("lower"), GIVEN),
         variant("lower-as-upper", "lower", find("upper"), GIVEN),
         variant("mixed-as-lower", "mixed", find("lower"), GIVEN),
+        variant("table-as-lower", "upper-table", find("lower"), GIVEN),
         *(
             variant(f"{name}-without-matching", name, find(name), GIVEN_TO_TRINO, second_settings={MATCHING: "false"})
             for name in SPELLINGS
+        ),
+        variant(
+            "table-as-lower-without-matching",
+            "upper-table",
+            find("lower"),
+            GIVEN_TO_TRINO,
+            second_settings={MATCHING: "false"},
         ),
         variant(
             "with-matching",
@@ -199,7 +219,7 @@ CASE = Behaviour(
                 Where.TRINO_CATALOG,
                 cost="Trino lists namespaces and tables to find a name; names that differ by case alone are in each "
                 "other's way",
-                variants="upper-without-matching,mixed-without-matching",
+                variants="upper-without-matching,mixed-without-matching,table-as-lower-without-matching",
             ),
         ),
         variant("column-as-lower", "upper", find("upper", "id"), GIVEN),
@@ -245,11 +265,15 @@ CASE = Behaviour(
     claims=(Claim("spark-3.2*,spark-3.5*,trino-*", Outcome.WORKS, variants="upper-as-lower"),),
     expect=(
         # found by the spelling that its creator used
-        *not_found(f"{FOLDED}, before it makes anything of that name; {EXACT}", "upper,mixed,mixed-quoted", "trino-*"),
+        *not_found(
+            f"{FOLDED}, before it makes anything of that name; {EXACT}",
+            "upper,upper-quoted,mixed,mixed-quoted",
+            "trino-*",
+        ),
         Expect(
             Outcome.WORKS,
             f"{FOLDED}: the table is stored in lower case, and by that name all find it",
-            variants="upper,lower,mixed,mixed-quoted",
+            variants=",".join(f"{spelling},{spelling}-quoted" for spelling in SPELLINGS),
             writers="trino-*",
             facts=STORED["lower"],
         ),
@@ -258,10 +282,10 @@ CASE = Behaviour(
                 Outcome.WORKS,
                 "stored as it was written, with quotes and without, and found by that spelling; by Trino because its "
                 f"catalog has {MATCHING}=true in this lab",
-                variants=variants,
+                variants=f"{spelling},{spelling}-quoted",
                 facts=STORED[spelling],
             )
-            for spelling, variants in {"upper": "upper", "lower": "lower", "mixed": "mixed,mixed-quoted"}.items()
+            for spelling in SPELLINGS
         ),
         # found by another spelling
         *not_found(
@@ -271,22 +295,28 @@ CASE = Behaviour(
             control=Control(variant="lower"),
         ),
         *not_found(EXACT, "lower-as-upper,mixed-as-lower"),
+        *not_found(EXACT, "table-as-lower", chains={**NOT_FOUND, "duckdb-*": NO_TABLE_IN_DUCKDB}),
         Expect(
             Outcome.WORKS,
             f"{FOLDED}, and with {MATCHING}=true looks for them in any case",
-            variants="upper-as-lower,lower-as-upper,mixed-as-lower,with-matching",
+            variants="upper-as-lower,lower-as-upper,mixed-as-lower,table-as-lower,with-matching",
         ),
         Expect(Outcome.WORKS, "the name is stored as Trino asks for it", variants="lower-without-matching"),
-        Expect(
-            Outcome.ERROR,
-            f"{FOLDED}, and without {MATCHING} asks the catalog for that name: it finds nothing that another engine "
-            "made with a capital letter",
-            variants="*-without-matching",
-            failure=Chain(
-                (("SCHEMA_NOT_FOUND", "' does not exist"), ("io.trino.spi.TrinoException", "' does not exist")),
-                whole=True,
-            ),
-            trap=TRINO_NAMES,
+        *(
+            Expect(
+                Outcome.ERROR,
+                f"{FOLDED}, and without {MATCHING} asks the catalog for that name: it finds nothing that another "
+                "engine made with a capital letter",
+                variants=variants,
+                failure=Chain(
+                    ((code, "' does not exist"), ("io.trino.spi.TrinoException", "' does not exist")), whole=True
+                ),
+                trap=TRINO_NAMES,
+            )
+            for variants, code in {
+                "table-as-lower-without-matching": "TABLE_NOT_FOUND",
+                "*-without-matching": "SCHEMA_NOT_FOUND",
+            }.items()
         ),
         # columns
         Expect(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lab.behaviours.orders_steps import SSD, insert, read
 from lab.engines.spark_connect import LOCAL, REMOTE
-from lab.model import Behaviour, Chain, Expect, Outcome, Step, Trap, Variant
+from lab.model import Behaviour, Chain, Claim, Control, Expect, Outcome, Step, Trap, Variant
 from lab.tables.orders import ORDERS_V2
 
 CONNECT = "spark-4*"  # exists since 3.4; the server of 3.5, org.apache.spark:spark-connect_2.12, is not served here
@@ -37,6 +37,8 @@ VERSIONS = Step(
     "SELECT concat('spark-', split(version(), ' ')[0], '+iceberg-', lab.system.iceberg_version())",
     truth=(("{reader}",),),
 )
+# What a client asks who takes iceberg_version() for a function of Spark's.
+UNQUALIFIED = Step("versions", "SELECT concat('spark-', split(version(), ' ')[0], '+iceberg-', iceberg_version())")
 BAD_CODEC = Step("alter", "ALTER TABLE {table} SET TBLPROPERTIES ('write.parquet.compression-codec'='nonsense')")
 
 STATIC_SETTING = Trap(
@@ -56,6 +58,13 @@ UNKNOWN_CODEC = Trap(
     r"Unsupported compression codec: ",
     "org.apache.iceberg.parquet.Parquet$WriteBuilder$Context.toCodec",
     remedy="ALTER TABLE db.t SET TBLPROPERTIES ('write.parquet.compression-codec'='zstd')",
+)
+NO_FUNCTION = Trap(
+    "iceberg-function-unqualified",
+    "A function of Iceberg's is not found without its catalog",
+    r"Undefined function: 'iceberg_|\[UNRESOLVED_ROUTINE\] Cannot resolve (?:function|routine) `iceberg_",
+    "org.apache.iceberg.spark.functions.SparkFunctions.load",
+    remedy="name the catalog and its namespace system, over Spark Connect too: SELECT CATALOG.system.iceberg_version()",
 )
 _STATIC = Expect(
     Outcome.ERROR,
@@ -95,8 +104,14 @@ CONNECT_CONF = Behaviour(
         Variant("static-connect", generations=CONNECT, settings=OVER_CONNECT, steps=(SET_STATIC,)),
         Variant("versions", steps=(VERSIONS,)),
         Variant("versions-connect", generations=CONNECT, settings=OVER_CONNECT, steps=(VERSIONS,)),
+        Variant("versions-unqualified", steps=(UNQUALIFIED,)),
+        Variant("versions-unqualified-connect", generations=CONNECT, settings=OVER_CONNECT, steps=(UNQUALIFIED,)),
         Variant("causes", steps=(BAD_CODEC, insert(SSD))),
         Variant("causes-connect", generations=CONNECT, settings=OVER_CONNECT, steps=(BAD_CODEC, insert(SSD))),
+    ),
+    claims=(
+        Claim(CONNECT, Outcome.WORKS, variants="catalog-connect"),
+        Claim(CONNECT, Outcome.ERROR, variants="versions-connect,versions-unqualified-connect"),
     ),
     expect=(
         Expect(
@@ -106,11 +121,34 @@ CONNECT_CONF = Behaviour(
         ),
         *_refused("static", "org.apache.spark.sql.AnalysisException"),
         *_refused("static-connect", "pyspark.errors.exceptions.connect.AnalysisException"),
+        *(
+            Expect(
+                Outcome.ERROR,
+                "the session catalog, which an unqualified name is looked up in, is Spark's own and has no function "
+                "of Iceberg's",
+                generations=generations,
+                variants=variants,
+                failure=Chain(((cls, words),)),
+                trap=NO_FUNCTION,
+            )
+            for variants, cls in {
+                "versions-unqualified": "org.apache.spark.sql.AnalysisException",
+                "versions-unqualified-connect": "pyspark.errors.exceptions.connect.AnalysisException",
+            }.items()
+            for generations, words in {
+                "spark-3.2*": "Undefined function: 'iceberg_version'",
+                "spark-3*": "[UNRESOLVED_ROUTINE] Cannot resolve function `iceberg_version`",
+                "spark-4*": "[UNRESOLVED_ROUTINE] Cannot resolve routine `iceberg_version`",
+            }.items()
+        ),
         Expect(
             Outcome.WORKS,
             "the client has no JVM to ask, but SQL has: version() is Spark's, and iceberg_version() a function of "
             "every Iceberg catalog (org.apache.iceberg.spark.functions.IcebergVersionFunction)",
             variants="versions*",
+            cause="org.apache.iceberg.spark.functions.IcebergVersionFunction in the namespace system of every Iceberg "
+            "catalog: without the catalog's name there is no such function",
+            control=Control(variant="versions-unqualified-connect"),
         ),
         Expect(
             Outcome.ERROR,

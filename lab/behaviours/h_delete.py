@@ -75,7 +75,9 @@ ACCESS_DENIED = Chain(
 DELETE_403 = Trap(
     "delete-403",
     "UPDATE or DELETE fails with 403 on s3:DeleteObject, though INSERT works",
-    r"S3Exception: Access Denied\. \(Service: S3, Status Code: 403",
+    # SeaweedFS's wording, AWS's short one and AWS's long one, which names the user and the resource
+    r"S3Exception: (?:Access Denied|User: \S+ is not authorized to perform: s3:DeleteObject\b).*"
+    r"\(Service: S3, Status Code: 403\b",
     "org.apache.iceberg.io.RollingFileWriter.closeCurrentWriter",
     remedy="Spark 3.5 with Iceberg 1.10: its writes go on when such a delete is refused",
     also=(
@@ -99,12 +101,14 @@ NO_EMPTY_FILES = Expect(
     "empty shuffle partitions before they become tasks, the others open a file when they have a row",
     facts=NO_DELETES,
 )
+ONE_TASK = "the one task has the rows of every file: no empty file, no delete"
 ALLOWED_3_2 = "199 of 200 tasks have no row: each deletes an object that never existed, which S3 answers with 204"
 
+ONE = {PARTITIONS: "1"}
 ONE_PARTITION = Cure(
     Where.SPARK_SESSION,
     cost="every shuffle of the session runs in one task: set it for the statement, then set it back",
-    settings={PARTITIONS: "1"},
+    settings=ONE,
 )
 
 DELETE_403_OLD = Behaviour(
@@ -157,6 +161,47 @@ DELETE_403_OLD = Behaviour(
                 variants="update",
             ),
         ),
+        Variant(  # what is set for UPDATE does nothing for DELETE, which has its own settings
+            "delete-by-updates-settings",
+            "spark-3.2*",
+            settings=AS_DOCUMENTED,
+            properties={**DENIED, "write.update.mode": "merge-on-read", "write.update.distribution-mode": "none"},
+            steps=DELETE,
+        ),
+        Variant(
+            "delete-merge-on-read",
+            "spark-3.2*",
+            settings=AS_DOCUMENTED,
+            properties={**DENIED, "write.delete.mode": "merge-on-read"},
+            steps=DELETE,
+            cure=Cure(
+                Where.TABLE,
+                cost="readers apply position deletes until the table is rewritten",
+                settings={"write.delete.mode": "merge-on-read"},
+                variants="delete,delete-by-updates-settings",
+            ),
+        ),
+        Variant(
+            "delete-no-distribution",
+            "spark-3.2*",
+            settings=AS_DOCUMENTED,
+            properties={**DENIED, "write.delete.distribution-mode": "none"},
+            steps=DELETE,
+            cure=Cure(
+                Where.TABLE,
+                cost="rows are not brought together by file: many tasks that read write many small files",
+                settings={"write.delete.distribution-mode": "none"},
+                variants="delete,delete-by-updates-settings",
+            ),
+        ),
+        Variant(
+            "delete-partitions-1",
+            "spark-3.2*",
+            settings=ONE,
+            properties=DENIED,
+            steps=DELETE,
+            cure=replace(ONE_PARTITION, variants="delete,delete-by-updates-settings"),
+        ),
     ),
     claims=(
         Claim(
@@ -167,7 +212,7 @@ DELETE_403_OLD = Behaviour(
         ),
     ),
     expect=(
-        replace(REFUSED_3_2, variants="update,delete"),
+        replace(REFUSED_3_2, variants="update,delete,delete-by-updates-settings"),
         Expect(
             Outcome.WORKS,
             ALLOWED_3_2,
@@ -178,7 +223,8 @@ DELETE_403_OLD = Behaviour(
         Expect(
             Outcome.WORKS,
             "no task is without a row: MERGE joins first and adaptive execution joins its empty partitions, "
-            "merge-on-read writes few rows where they are read, and without a distribution nothing is shuffled",
+            "merge-on-read writes few rows where they are read, without a distribution nothing is shuffled, and one "
+            "partition is one task, which has the rows",
             generations="spark-3.2*",
             facts=NO_DELETES,
         ),
@@ -205,6 +251,7 @@ ROWS = Behaviour(
     variants=(
         Variant("default", settings=AS_DOCUMENTED, properties=DENIED),
         Variant("allowed", "spark-3.2*", settings=AS_DOCUMENTED),
+        Variant("partitions-1", "spark-3.2*", settings=ONE, properties=DENIED, cure=ONE_PARTITION),
     ),
     claims=(Claim("spark-3.2*", Outcome.ERROR, variants="default"),),
     expect=(
@@ -214,7 +261,8 @@ ROWS = Behaviour(
             variants="default",
             facts={"history.operations": ["append"], "written.data_added": 1},
         ),
-        Expect(Outcome.WORKS, ALLOWED_3_2, generations="spark-3.2*", facts=empty_files(199)),
+        Expect(Outcome.WORKS, ALLOWED_3_2, generations="spark-3.2*", variants="allowed", facts=empty_files(199)),
+        Expect(Outcome.WORKS, ONE_TASK, variants="partitions-1", facts=NO_DELETES),
         NO_EMPTY_FILES,
     ),
     tags=("v2", "write", "access"),
@@ -229,7 +277,7 @@ SHUFFLE = Behaviour(
     steps=UPDATE,
     variants=(
         Variant("partitions-200", "spark-3.2*", settings=AS_DOCUMENTED, properties=DENIED),
-        Variant("partitions-1", "spark-*", settings={PARTITIONS: "1"}, properties=DENIED, cure=ONE_PARTITION),
+        Variant("partitions-1", "spark-*", settings=ONE, properties=DENIED, cure=ONE_PARTITION),
         Variant("no-such-setting", "duckdb-*,pyiceberg-*,trino-*", properties=DENIED),
     ),
     claims=(
@@ -240,7 +288,7 @@ SHUFFLE = Behaviour(
         replace(REFUSED_3_2, variants="partitions-200"),
         Expect(
             Outcome.WORKS,
-            "the one task has the rows of every file: no empty file, no delete",
+            ONE_TASK,
             variants="partitions-1",
             facts=NO_DELETES,
         ),
@@ -334,8 +382,10 @@ REMOVE = Step(
 FIRST_AND_LAST, BETWEEN = "spark-3.2*,spark-4.1*iceberg-1.12*", "spark-3.5*,spark-4.0*,spark-4.1*iceberg-1.11*"
 NOT_ADAPTIVE = {PARTITIONS: "20", ADAPTIVE: "false"}
 A_FILE_GONE = (insert(SSD), delete(201))  # the table's last snapshot lacks a file that an earlier one has
-EXPIRY = (*A_FILE_GONE, EXPIRE, *LOOKS)
-REMOVAL = (*A_FILE_GONE, EXPIRE, LOST, REMOVE, *LOOKS)
+# Maintenance has done its work when no file is left that no snapshot leads to, whatever it answers.
+CLEAN = tuple(replace(look, truth=(("data", 0), ("metadata", 0))) if look.look == "orphans" else look for look in LOOKS)
+EXPIRY = (*A_FILE_GONE, EXPIRE, *CLEAN)
+REMOVAL = (*A_FILE_GONE, EXPIRE, LOST, REMOVE, *CLEAN)
 AT_ONCE = {"lab.expire_snapshots_min_retention": "0s", "lab.remove_orphan_files_min_retention": "0s"}
 EXPIRED = {"history.operations": ["delete"]}  # one snapshot left
 
@@ -354,21 +404,33 @@ def no_batch(batches: int) -> Mapping[str, Any]:
     return {**files_left(1, 3), "deletes.batches": batches, "deletes.refused": batches}
 
 
+VEND_DELETE = "vend s3:DeleteObject to who maintains the table, or leave maintenance to the catalog"
 TRINO_REFUSED = Trap(
     "delete-403-trino",
     "Trino's maintenance fails with AccessDenied on files that are no longer the table's",
-    r"IOException: Failed to delete one or more files: .*=(?:AccessDenied|Access Denied)",
+    r"IOException: Failed to delete one or more files: \{.*(?:Access ?Denied|is not authorized to perform: )",
     "io.trino.filesystem.s3.S3FileSystem.deleteObjects",
-    remedy="vend s3:DeleteObject to who maintains the table, or leave maintenance to the catalog",
-    also=("because no session policy allows the s3:DeleteObject action",),
+    remedy=VEND_DELETE,
+)
+REFUSED_IN_SILENCE = Trap(
+    "delete-refused-in-silence",
+    "Maintenance is refused its deletes, answers success, and the files stay in the store",
+    "",
+    {
+        "spark-*": "org.apache.iceberg.spark.actions.BaseSparkAction.deleteFiles",
+        "trino-*": "io.trino.plugin.iceberg.IcebergMetadata.executeExpireSnapshots",
+    },
+    remedy=f"{VEND_DELETE}; compare the store's listing with the table's files afterwards, not the procedure's answer",
+    also=("Failed to delete object at path", "Failed to delete some or all of files"),  # in logs: Spark's, Trino's
 )
 
 NO_MD5 = Expect(
-    Outcome.WORKS,
+    Outcome.SILENTLY_WRONG,
     "with the permission or without it: this MinIO answers each batch with 400 MissingContentMD5, Spark says so in its "
     "log alone, and the files stay (see D-delete-without-md5)",
     generations="spark-3.5*,spark-4*",
     stores="minio",
+    trap=REFUSED_IN_SILENCE,
 )
 
 NEW = Behaviour(
@@ -387,20 +449,33 @@ NEW = Behaviour(
     variants=(
         Variant("dml", settings=AS_DOCUMENTED, properties=DENIED),
         Variant("get-and-put-alone", settings=AS_DOCUMENTED, properties=ALL_BUT_GET_AND_PUT),
+        Variant(
+            "get-and-put-alone-partitions-1",
+            "spark-3.2*",
+            settings=ONE,
+            properties=ALL_BUT_GET_AND_PUT,
+            cure=replace(ONE_PARTITION, variants="dml,get-and-put-alone"),
+        ),
         *twins("empty-tasks", "spark-3.5*", settings=NOT_ADAPTIVE, steps=UPDATE),
         Variant("empty-tasks", "spark-4*", settings=NOT_ADAPTIVE, properties=DENIED, steps=UPDATE),
-        *twins("expire-snapshots", f"{FIRST_AND_LAST},pyiceberg-*", steps=EXPIRY),
+        *twins("expire-snapshots", FIRST_AND_LAST, steps=EXPIRY),
         Variant("expire-snapshots", BETWEEN, properties=DENIED, steps=EXPIRY),
         *twins("expire-snapshots", "trino-*", settings=AT_ONCE, steps=EXPIRY),
+        *twins("expire-metadata", "pyiceberg-*", steps=(*A_FILE_GONE, EXPIRE, *LOOKS)),
         *twins("remove-orphan-files", FIRST_AND_LAST, steps=REMOVAL),
         Variant("remove-orphan-files", BETWEEN, properties=DENIED, steps=REMOVAL),
         *twins(  # PyIceberg's expiry leaves Trino something to remove
             "remove-orphan-files",
             pairs=(("pyiceberg-*", "trino-*"),),
             second_settings=AT_ONCE,
-            steps=(*A_FILE_GONE, EXPIRE, replace(REMOVE, second=True), *LOOKS),
+            steps=(*A_FILE_GONE, EXPIRE, replace(REMOVE, second=True), *CLEAN),
         ),
-        Variant("rewrite-data-files", "spark-*,trino-*", properties=DENIED, steps=(insert(SSD), REWRITE, *LOOKS)),
+        Variant(
+            "rewrite-data-files",
+            "spark-*,trino-*",
+            properties=ALL_BUT_GET_AND_PUT,
+            steps=(insert(SSD), REWRITE, *LOOKS),
+        ),
     ),
     claims=(Claim("spark-3.5*", Outcome.WORKS, variants="dml"),),
     expect=(
@@ -417,21 +492,22 @@ NEW = Behaviour(
         Expect(
             Outcome.WORKS,
             "PyIceberg takes snapshots out of the metadata and never deletes a file: what they alone held stays in the "
-            "store, with or without the permission",
+            "store, with or without the permission. So it needs none, and is not the expiry of the other engines",
             generations="pyiceberg-*",
-            variants="expire-snapshots*",
+            variants="expire-metadata*",
             facts={**files_left(1, 3), "deletes.requests": 0},
         ),
         replace(NO_MD5, variants="expire-snapshots*", facts=no_batch(3)),
         replace(NO_MD5, variants="remove-orphan-files*", facts=no_batch(4)),
         Expect(
-            Outcome.WORKS,
+            Outcome.SILENTLY_WRONG,
             "the snapshots are gone, the files are not: Spark sends its batches, is refused, says so in the log alone "
-            "and answers that it deleted nothing; the files stay in the store and no snapshot leads to them. Expiry "
+            "and answers success with counts of 0; the files stay in the store and no snapshot leads to them. Expiry "
             "needs s3:DeleteObject",
             generations="spark-*",
             variants="expire-snapshots",
             facts=no_batch(3),
+            trap=REFUSED_IN_SILENCE,
         ),
         Expect(
             Outcome.WORKS,
@@ -456,12 +532,13 @@ NEW = Behaviour(
             trap=TRINO_REFUSED,
         ),
         Expect(
-            Outcome.WORKS,
-            "Trino 483 says nothing of the refusal: the snapshots are gone, the manifest lists stay. Expiry needs "
-            "s3:DeleteObject",
+            Outcome.SILENTLY_WRONG,
+            "Trino 483 answers success and says nothing of the refusal: the snapshots are gone, the manifest lists "
+            "stay. Expiry needs s3:DeleteObject",
             generations="trino-483",
             variants="expire-snapshots",
             facts={**files_left(0, 2), "deletes.batches": 1, "deletes.refused": 1},
+            trap=REFUSED_IN_SILENCE,
         ),
         Expect(
             Outcome.WORKS,
@@ -471,12 +548,13 @@ NEW = Behaviour(
             facts={**files_left(0, 0), "deletes.batches": 1, "deletes.keys": 2, "deletes.of_nothing": 0},
         ),
         Expect(
-            Outcome.WORKS,
-            "remove_orphan_files lists the file as an orphan and is refused to delete it, in the log alone: its answer "
-            "looks like success, and the file is still there. It needs s3:DeleteObject, and s3:ListBucket to list",
+            Outcome.SILENTLY_WRONG,
+            "remove_orphan_files answers with the file's name, as if it had removed it; the refusal stands in the log "
+            "alone, and the file is still there. It needs s3:DeleteObject",
             generations="spark-*",
             variants="remove-orphan-files",
             facts=no_batch(4),
+            trap=REFUSED_IN_SILENCE,
         ),
         Expect(
             Outcome.WORKS,
@@ -513,6 +591,7 @@ NEW = Behaviour(
             variants="rewrite-data-files",
             facts=NO_DELETES,
         ),
+        Expect(Outcome.WORKS, ONE_TASK, variants="get-and-put-alone-partitions-1", facts=NO_DELETES),
         NO_EMPTY_FILES,
     ),
     tags=("v2", "write", "access"),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 from lab.behaviours.orders_steps import HDD, SSD, insert, read
-from lab.model import Behaviour, Chain, Claim, Cure, Expect, Outcome, Trap, Variant, Where
+from lab.model import Behaviour, Chain, Claim, Cure, Expect, Outcome, Step, Trap, Variant, Where
 from lab.tables.orders import ORDERS_V2
 
 FLAG = "spark.sql.iceberg.handle-timestamp-without-timezone"
 NO_NATIVE_TYPE = Chain((("IllegalArgumentException", "Cannot handle timestamp without timezone fields in Spark"),))
 SEEDS = ORDERS_V2.rows
+IN_TOKYO = {FLAG: "true", "spark.sql.session.timeZone": "Asia/Tokyo"}  # nine hours ahead of UTC all year
+WALL_CLOCK = "SELECT CAST(ORDERED_AT AS STRING) FROM {table} WHERE ORDER_ID = "
+SHOWN = Step("read", f"{WALL_CLOCK}{SEEDS[0][0]}", truth=((str(SEEDS[0][4]),),))
+STORED = Step("read", f"{WALL_CLOCK}{SSD[0]}", truth=((str(SSD[4]),),), second=True)
 NOT_BEFORE_3_4 = Expect(
     Outcome.ERROR,
     "Spark has TIMESTAMP_NTZ since 3.4; before, Iceberg's SparkScan.readSchema refuses the column unless the flag is "
@@ -39,6 +45,41 @@ def _native(step: str) -> tuple[Expect, ...]:
     )
 
 
+SHIFTED = Trap(
+    "timestamp-shifted-by-the-zone",
+    "A timestamp without zone is off by the session's zone",
+    "",
+    "org.apache.iceberg.spark.TypeToSparkType.primitive",
+    remedy=f"SET spark.sql.session.timeZone=UTC in every session that has {FLAG}=true",
+)
+IN_ANOTHER_ZONE = (
+    *(
+        Expect(
+            Outcome.SILENTLY_WRONG,
+            reason,
+            "spark-3.2*",
+            variants,
+            rows={"read": ((clock,),)},
+            trap=SHIFTED,
+        )
+        for variants, reason, clock in (
+            (
+                "flag-on-tokyo",
+                "with the flag the stored wall clock is taken for an instant in UTC, and a session in Tokyo shows it "
+                "nine hours later",
+                str(SEEDS[0][4] + dt.timedelta(hours=9)),
+            ),
+            (
+                "flag-on-tokyo-stored",
+                "with the flag a session in Tokyo takes the written wall clock for its own, and stores it in UTC: "
+                "a session in UTC, like engines with the native type, reads it nine hours earlier",
+                str(SSD[4] - dt.timedelta(hours=9)),
+            ),
+        )
+    ),
+    Expect(Outcome.WORKS, "with the native type no session's zone is asked", variants="flag-on-tokyo*"),
+)
+
 NTZ_OLD = Behaviour(
     id="H-ntz-old",
     title="A timestamp without zone before Spark had the type",
@@ -54,10 +95,23 @@ NTZ_OLD = Behaviour(
             settings={FLAG: "true"},
             cure=Cure(
                 Where.SPARK_SESSION,
-                "the column becomes an instant in the session's zone: in any zone but UTC it shows and writes other "
-                "wall clocks than engines with the native type; and every table of the session is read so",
+                "the column becomes an instant in the session's zone: in a session in Tokyo it shows and writes wall "
+                "clocks nine hours off (flag-on-tokyo); and every table of the session is read so",
                 variants="flag-off",
             ),
+        ),
+        Variant(  # what the flag makes of a wall clock in another zone: shown by Spark, then written by it
+            "flag-on-tokyo",
+            generations="spark-*",
+            settings=IN_TOKYO,
+            steps=(SHOWN,),
+        ),
+        Variant(
+            "flag-on-tokyo-stored",
+            generations="spark-*",
+            settings=IN_TOKYO,
+            second_settings={FLAG: "true"},  # a session in UTC, which shows what is stored (flag-on-stored)
+            steps=(insert(SSD), STORED),
         ),
         Variant(  # what the flag writes, as an engine with the native type sees it
             "flag-on-stored",
@@ -81,6 +135,7 @@ NTZ_OLD = Behaviour(
             variants="flag-on",
             facts={"read.types.ORDERED_AT": "timestamp"},
         ),
+        *IN_ANOTHER_ZONE,
         *_native("read"),
     ),
     tags=("v2", "timestamps"),

@@ -109,7 +109,7 @@ DML_V2_NEW = Behaviour(
         Expect(
             Outcome.ERROR,
             "Trino 483 writes the paths in position delete files as DELTA_LENGTH_BYTE_ARRAY; PyIceberg asks for them "
-            "as a dictionary (pyiceberg.io.pyarrow._read_deletes), which PyArrow has not for this encoding. Without "
+            "as a dictionary (pyiceberg.io.pyarrow._read_deletes), which PyArrow can't do for this encoding. Without "
             "position deletes PyIceberg reads what Trino 483 writes",
             writers="trino-483",
             generations="pyiceberg-0.12*",

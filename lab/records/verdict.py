@@ -160,9 +160,19 @@ def broken(step: StepResult, seen: Observation) -> list[str]:
 
 
 def _wrong(step: StepResult) -> bool:
-    if step.truth is None or not isinstance(step.answer, Rows):
+    if step.truth is None:
+        return False
+    if isinstance(step.look, Mapping):
+        return bool(_wrongly_seen(step))
+    if not isinstance(step.answer, Rows):
         return False
     return not same_rows(step.answer.rows, step.truth, among=step.among)
+
+
+def _wrongly_seen(step: StepResult) -> dict[str, tuple[Any, Any]]:
+    """What a look shows other than its truth: name → (what it shows, what it must show)."""
+    shown = {name: (step.look.get(name), value) for name, value in step.truth or ()}
+    return {name: (seen, value) for name, (seen, value) in shown.items() if seen != value}
 
 
 def _unproven(seen: Observation, expected: Expect) -> list[str]:
@@ -177,12 +187,16 @@ def _unproven(seen: Observation, expected: Expect) -> list[str]:
 
 
 def _wrong_rows(seen: Observation, expected: Expect) -> list[str]:
-    """Wrong rows and broken invariants, one line each, but for those that are declared as today's."""
+    """Wrong rows, wrong looks and broken invariants, one line each, but for those that are declared as today's."""
     lines = []
     for step in seen.steps:
         if step.name not in expected.rows and f"{step.name}.breaches" not in expected.facts:
             lines += [f"{step.name}: {line}" for line in broken(step, seen)]
-        if isinstance(step.answer, Rows) and (_wrong(step) or step.name in expected.rows):
+        if isinstance(step.look, Mapping):
+            wrong = {f"{step.name}.{name}": values for name, values in _wrongly_seen(step).items()}
+            undeclared = ((path, values) for path, values in wrong.items() if path not in expected.facts)
+            lines += [f"{path} is {got!r} instead of {value!r}" for path, (got, value) in undeclared]
+        elif isinstance(step.answer, Rows) and (_wrong(step) or step.name in expected.rows):
             wanted = expected.rows.get(step.name, step.truth or ())
             if not same_rows(step.answer.rows, wanted):
                 lines.append(f"{step.name} returned {list(step.answer.rows)!r} instead of {list(wanted)!r}")

@@ -34,7 +34,7 @@ _OUTCOMES = {
 }
 _CLAIMS = {"reproduced": " =", "differs": " ≠", "none": ""}
 LEGEND = (
-    "unsupp.: not supported   WRONG: wrong rows without an error   = as the document says   "
+    "unsupp.: not supported   WRONG: no error, but wrong rows or the work not done   = as the document says   "
     "≠ not as the document says   no sign: the document is silent   ! unexpected"
 )
 
@@ -149,6 +149,10 @@ def _rows(matrix: Matrix) -> list[str]:
     return rows
 
 
+def _cells(cells: int) -> str:
+    return "1 cell" if cells == 1 else f"{cells} cells"
+
+
 def _matrices(lines: Sequence[Line], order: Sequence[str]) -> list[Matrix]:
     """One of the engines, and one for what is asked of something else: a behaviour says who takes part in it."""
     apart: dict[tuple[str, ...], list[Line]] = {}
@@ -162,7 +166,7 @@ def summary(lines: Sequence[Line]) -> str:
     """One line of counts."""
     counts = Counter(line["outcome"] for line in lines)
     outcomes = ", ".join(f"{counts[o]} {o}" for o in _OUTCOMES if counts[o])
-    return f"{len(lines)} cells: {outcomes}; {sum(map(unexpected, lines))} unexpected"
+    return f"{_cells(len(lines))}: {outcomes}; {sum(map(unexpected, lines))} unexpected"
 
 
 def _notes(lines: Sequence[Line]) -> list[Text]:
@@ -173,15 +177,15 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
         if unexpected(line):
             notes.append(Text.assemble((f"! {name(line['cell'])}: ", "bold red"), "; ".join(line["differences"])))
         elif line["outcome"] == "silently-wrong":
-            wrong = Text.assemble((f"wrong rows, no error: {name(line['cell'])}: ", "bold white on red"))
+            wrong = Text.assemble((f"no error, but wrong: {name(line['cell'])}: ", "bold white on red"))
             notes.append(wrong.append(Text(f"{line['reason']}. {_wrong_rows(line)}")))
             notes += _cures(line, pages)
     for missing in dict.fromkeys(line["missing"] for line in lines if line["missing"]):
         cells = sum(line["missing"] == missing for line in lines)
-        notes.append(Text.assemble((f"not run ({cells} cells): ", "yellow"), missing))
+        notes.append(Text.assemble((f"not run ({_cells(cells)}): ", "yellow"), missing))
     for (outcome, reason), failed in _failing(lines).items():
         readers = ", ".join(dict.fromkeys(line["cell"]["reader"] for line in failed))
-        head = f"{_OUTCOMES[outcome][0]} ({len(failed)} cells, {readers}): "
+        head = f"{_OUTCOMES[outcome][0]} ({_cells(len(failed))}, {readers}): "
         notes.append(Text.assemble((head, _OUTCOMES[outcome][1]), f"{root_cause(failed[0])}. {reason}"))
         notes += _cures(failed[0], pages)
     for (what, why, cause), differing in _differing(lines).items():
@@ -208,16 +212,19 @@ def _cure(cured: traps.Cured) -> Text:
 
 
 def _wrong_rows(line: Line) -> str:
-    """What was wrong without an error: rows that are not the truth, and invariants that were broken."""
-    wrong = [
-        f"{step['name']} returned {step['rows']} instead of {step['truth']}"
-        for step in line["steps"]
-        if not step.get("among")
-        and step.get("truth") is not None
-        and sorted(map(str, step.get("rows", []))) != sorted(map(str, step["truth"]))
-    ]
+    """What was wrong without an error: rows and looks that are not the truth, and invariants that were broken."""
+    told = []
+    for step in line["steps"]:
+        truth = step.get("truth")
+        if truth is None or step.get("among"):
+            continue
+        if "look" in step:
+            wrong = {name: step["look"].get(name) for name, value in truth if step["look"].get(name) != value}
+            told += [f"{step['name']} shows {wrong} instead of {dict(truth)}"] if wrong else []
+        elif sorted(map(str, step.get("rows", []))) != sorted(map(str, truth)):
+            told.append(f"{step['name']} returned {step['rows']} instead of {truth}")
     seen = recorded(line).observation
-    return "; ".join([*wrong, *(f"{step.name}: {told}" for step in seen.steps for told in broken(step, seen))])
+    return "; ".join([*told, *(f"{step.name}: {line}" for step in seen.steps for line in broken(step, seen))])
 
 
 def _failing(lines: Sequence[Line]) -> dict[tuple[str, str], list[Line]]:

@@ -8,7 +8,7 @@ run, the messages and versions are the record's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from lab.behaviours import BEHAVIOURS
 from lab.model import Behaviour, Cure, Trap, Variant
 from lab.report.cures import Way, ways
-from lab.report.line import FAILED, Line, chain, expected, name, short
+from lab.report.line import FAILED, Line, chain, expected, failing, name, short
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,12 @@ class Cured:
     cure: Cure
     ways: tuple[Way, ...]
     cells: tuple[str, ...]
+    steps: tuple[str, ...] = ()  # the failing statements that it cures, where it is known to cure some of them alone
+
+    @property
+    def helps(self) -> str:
+        """For which statements, where not for all."""
+        return f"for {' and '.join(step.upper() for step in self.steps)} alone" if self.steps else ""
 
     @property
     def seen(self) -> str:
@@ -55,8 +61,7 @@ class Page:
         """Why it happens → the generations of which that is said."""
         found: dict[str, list[str]] = {}
         for line in self.failing:
-            told = expected(line)
-            who = found.setdefault(told.reason if told else "", [])
+            who = found.setdefault(_reason(line), [])
             if line["cell"]["reader"] not in who:
                 who.append(line["cell"]["reader"])
         return found
@@ -75,14 +80,55 @@ class Page:
         return tuple(chain(self.failing[0]))
 
     @property
-    def wordings(self) -> tuple[str, ...]:
-        """The last cause of the failing cells, once for each way in which the symptom is worded."""
-        found: dict[Any, str] = {}
+    def wordings(self) -> dict[str, list[Line]]:
+        """Each way in which the failure is worded, by the last cause of one cell → the cells that say so.
+
+        Names and paths make no other wording.
+        """
+        found: dict[Any, tuple[str, list[Line]]] = {}
         for line in self.failing:
             causes = chain(line)
-            for match in filter(None, (re.search(self.trap.symptom, cause) for cause in causes if self.trap.symptom)):
-                found.setdefault(match.groups() or match[0], causes[-1])
-        return tuple(dict.fromkeys(found.values()))
+            matches = [m for cause in causes if self.trap.symptom and (m := re.search(self.trap.symptom, cause))]
+            key = _worded(matches[-1]) if matches else None
+            found.setdefault(key, (causes[-1] if causes else "", []))[1].append(line)
+        return dict(found.values())
+
+    @property
+    def told(self) -> dict[str, dict[str, list[str]]]:
+        """Why it happens → the wordings of which that is said → the generations.
+
+        Of a wording one behaviour's reasons are told, and another's for generations of which it tells none.
+        """
+        found: dict[str, dict[str, list[str]]] = {}
+        for wording, lines in self.wordings.items():
+            behaviours: dict[str, list[Line]] = {}
+            for line in lines:
+                behaviours.setdefault(line["cell"]["behaviour"], []).append(line)
+            untold = set(_readers(lines))
+            for told in sorted(behaviours.values(), key=lambda told: -len(_readers(told))):
+                if untold & set(_readers(told)):
+                    for reason in dict.fromkeys(map(_reason, told)):
+                        names = _readers(line for line in told if _reason(line) == reason)
+                        found.setdefault(reason, {}).setdefault(wording, []).extend(names)
+                untold -= set(_readers(told))
+        return found
+
+
+_NAMES = re.compile(r"\w+://[^\s,=}]+|\"[^\"]*\"|'[^']*'|`[^`]*`")
+
+
+def _worded(symptom: re.Match[str]) -> Any:
+    """What tells a symptom's wordings apart: its groups, or where it has none its text without names."""
+    return symptom.groups() if any(symptom.groups()) else _NAMES.sub("…", symptom[0])
+
+
+def _readers(lines: Iterable[Line]) -> list[str]:
+    return list(dict.fromkeys(line["cell"]["reader"] for line in lines))
+
+
+def _reason(line: Line) -> str:
+    told = expected(line)
+    return told.reason if told else ""
 
 
 def code_in(trap: Trap, generation: str) -> str:
@@ -104,9 +150,9 @@ def pages(lines: Iterable[Line]) -> dict[str, Page]:
         if told and told.trap and line["outcome"] in FAILED:
             seen.setdefault(told.trap.id, (told.trap, []))[1].append(line)
     found = {}
-    for i, (trap, failing) in sorted(seen.items()):
-        failing.sort(key=_undocumented)
-        found[i] = Page(trap, tuple(failing), _works(failing, cells), tuple(cures(failing, cells)))
+    for i, (trap, shown) in sorted(seen.items()):
+        shown.sort(key=_undocumented)
+        found[i] = Page(trap, tuple(shown), _works(shown, cells), tuple(cures(shown, cells)))
     return found
 
 
@@ -116,14 +162,29 @@ def said_by(trap: Trap, causes: Sequence[str]) -> bool:
 
 
 def find(words: str, known: Iterable[Page]) -> list[Page]:
-    """The pages that a message (a line of a log, or some words of it) leads to."""
-    wanted = " ".join(words.split()).casefold()
-    found = []
-    for page in known:
-        texts = (page.trap.title, *page.trap.also, *(cause for line in page.failing for cause in chain(line)))
-        if said_by(page.trap, [words]) or any(wanted in " ".join(text.split()).casefold() for text in texts):
-            found.append(page)
-    return found
+    """The pages that a message (a line of a log, or some words of it) leads to.
+
+    The first of these that any page passes: the words show its symptom, or have in them what others call it; its
+    title, its messages or what others call them have these words as they stand, or at least each of them.
+    """
+    wanted = _flat(words)
+    pages = list(known)
+    tests: tuple[Callable[[Page], bool], ...] = (
+        lambda page: said_by(page.trap, [words, " ".join(words.split())]),  # a terminal may have broken the line
+        lambda page: any(_flat(other) in wanted for other in page.trap.also),
+        lambda page: any(wanted in text for text in _texts(page)),
+        lambda page: any(set(wanted.split()) <= set(re.split(r"[\s,;()]+", text)) for text in _texts(page)),
+    )
+    return next((found for test in tests if (found := [page for page in pages if test(page)])), [])
+
+
+def _texts(page: Page) -> Iterator[str]:
+    """All that a page can be found by."""
+    return map(_flat, (page.trap.title, *page.trap.also, *(cause for line in page.failing for cause in chain(line))))
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def markdown(page: Page) -> str:
@@ -133,20 +194,24 @@ def markdown(page: Page) -> str:
     if page.message:
         *outer, root = page.message
         causes = [*(short(cause) for cause in outer), short(root, 1500)]
-        told = ["\nCaused by: ".join(causes), *(short(other) for other in page.wordings if other != root)]
-        parts.append("```text\n" + "\n\n".join(told) + "\n```")
+        parts.append("```text\n" + "\nCaused by: ".join(causes) + "\n```")
     else:
-        parts.append("No error: the statement succeeds, and the rows are wrong.")
+        parts.append("No error: the statement succeeds, and its rows are wrong or its work is not done.")
     if trap.also:
         parts.append("In others' words: " + "; ".join(f"“{words}”" for words in trap.also) + ".")
     works = f" The same works on {_list(page.works)}." if page.works else ""
     parts.append(f"**Fails on** {_list(page.generations)}.{works}")
-    causes = [f"{reason}{_if_some(who, page)}." for reason, who in page.reasons.items()]
+    said = set(list(page.wordings)[:1])
+    causes = [_because(reason, wordings, page, said) for reason, wordings in page.told.items()]
     parts.append("**Cause** " + causes[0] if len(causes) == 1 else "\n- ".join(["**Cause**", *causes]))
     parts.append("**Code** " + "; ".join(f"`{code}`{_if_some(who, page)}" for code, who in page.code.items()))
-    parts += [f"{_cure(cured)} **Cost** {cured.cure.cost}. Seen in {cured.seen}." for cured in page.cured]
+    by_cost: dict[str, list[Cured]] = {}
+    for cured in page.cured:
+        by_cost.setdefault(cured.cure.cost, []).append(cured)
+    for cost, same in by_cost.items():
+        parts.append(" ".join([*map(_cure, same), f"**Cost** {cost}. Seen in {'; '.join(c.seen for c in same)}."]))
     if trap.remedy or not page.cured:
-        parts.append(f"**Cure** {trap.remedy or 'no setting; an engine of those in which it works'}.")
+        parts.append(f"**Cure** {trap.remedy or 'no setting; use one of the engines in which it works'}.")
     sources = "; ".join(dict.fromkeys(behaviour.source for behaviour in page.behaviours))
     parts.append(f"**Source** {sources}.")
     cell = page.failing[0]["cell"]
@@ -174,6 +239,7 @@ def as_json(page: Page) -> dict[str, Any]:
                 "ways": {way.where: list(way.lines) for way in cured.ways},
                 "cost": cured.cure.cost,
                 "cells": list(cured.cells),
+                "statements": list(cured.steps),
             }
             for cured in page.cured
         ],
@@ -188,7 +254,7 @@ def index(known: Iterable[Page]) -> str:
     rows += ['`iceberg-lab why "words of the message"`. Written by scripts/docs.py.', ""]
     rows += ["| message | page | fails on |", "| --- | --- | --- |"]
     for page in known:
-        told = page.wordings or ("no error, wrong rows",)
+        told = [wording or "no error" for wording in page.wordings]
         words = "<br>".join(f"`{_cell(short(text))}`" for text in (*told, *page.trap.also))
         rows.append(f"| {words} | [{page.trap.title}]({page.trap.id}.md) | {_list(page.generations)} |")
     return "\n".join(rows) + "\n"
@@ -197,13 +263,14 @@ def index(known: Iterable[Page]) -> str:
 def choice(found: Iterable[Page]) -> str:
     """Several pages to choose from."""
     rows = [f"- `iceberg-lab why {page.trap.id}`: {page.trap.title}" for page in found]
-    return "\n".join(["Several pages have that; ask for one:", "", *rows]) + "\n"
+    return "\n".join(["Several pages have that; give the log's last `Caused by`, or ask for one:", "", *rows]) + "\n"
 
 
 def cures(of: Sequence[Line], cells: Iterable[Line]) -> Iterator[Cured]:
     """Each declared cure of cells that the cells of a record show to help."""
     works = {_place(line["cell"]): line for line in cells if line["outcome"] == "works"}
-    shown: dict[tuple[Any, ...], tuple[Cure, list[Way], list[str]]] = {}
+    shown: dict[tuple[Any, ...], tuple[Cure, list[Way], list[str], list[str]]] = {}
+    statements = {step["name"] for line in of if (step := failing(line))}
     for line in of:
         for variant in curing(line):
             cure = variant.cure
@@ -212,17 +279,20 @@ def cures(of: Sequence[Line], cells: Iterable[Line]) -> Iterator[Cured]:
                 continue
             settings = variant.cured_by()
             key = (cure.where, tuple(settings.items()), cure.text, cure.cost)
-            _, _, names = shown.setdefault(key, (cure, ways(cure.where, settings, cure.text), []))
+            _, _, names, steps = shown.setdefault(key, (cure, ways(cure.where, settings, cure.text), [], []))
             names.append(name(cured["cell"]))
-    for cure, said, names in shown.values():
-        yield Cured(cure, tuple(said), tuple(dict.fromkeys(names)))
+            steps += [step["name"] for step in [failing(line)] if step]
+    for cure, said, names, steps in shown.values():
+        some = tuple(dict.fromkeys(steps)) if set(steps) < statements else ()
+        yield Cured(cure, tuple(said), tuple(dict.fromkeys(names)), some)
 
 
 def cure_line(cured: Cured) -> str:
     """A cure in one line: its simplest way, its cost, and where it was seen to help."""
     way = cured.ways[0]
     where = f" ({way.where})" if way.where else ""
-    return f"{'; '.join(way.lines)}{where}. Cost: {cured.cure.cost}. Seen in {cured.seen}"
+    helps = f"{cured.helps}: " if cured.helps else ""
+    return f"{helps}{'; '.join(way.lines)}{where}. Cost: {cured.cure.cost}. Seen in {cured.seen}"
 
 
 def _cure(cured: Cured) -> str:
@@ -230,17 +300,30 @@ def _cure(cured: Cured) -> str:
     for way in cured.ways:
         lines = " and ".join(map(_code, way.lines)) if way.where else " ".join(way.lines)
         told.append(f"{lines}{f' ({way.where})' if way.where else ''}")
-    return f"**Cure** {', or '.join(told)}."
+    return f"**Cure**{f' {cured.helps}:' if cured.helps else ''} {', or '.join(told)}."
+
+
+def _because(reason: str, wordings: dict[str, list[str]], page: Page, said: set[str]) -> str:
+    """A reason, of which generations it is told, and those of its wordings that the page has not `said` before."""
+    who = [name for name in page.generations if any(name in names for names in wordings.values())]
+    others = [
+        f"{_code(short(wording))}{f' ({_list(names)})' if len(wordings) > 1 else ''}"
+        for wording, names in wordings.items()
+        if wording not in said
+    ]
+    said.update(wordings)
+    says = f" Says {'; '.join(others)}" if others else ""
+    return f"{reason}{_if_some(who, page)}.{says}"
 
 
 def _undocumented(line: Line) -> bool:
     return BEHAVIOURS[line["cell"]["behaviour"]].document is None
 
 
-def _works(failing: Sequence[Line], cells: Sequence[Line]) -> tuple[str, ...]:
+def _works(shown: Sequence[Line], cells: Sequence[Line]) -> tuple[str, ...]:
     """Generations in which all that fails here works: the same behaviours and variants, of the same writers."""
-    failed = {line["cell"]["reader"] for line in failing}
-    tried = {_statement(line) for line in failing}
+    failed = {line["cell"]["reader"] for line in shown}
+    tried = {_statement(line) for line in shown}
     seen: dict[str, bool] = {}
     for line in cells:
         if _statement(line) in tried and line["outcome"] != "not-run":
