@@ -64,16 +64,30 @@ def test_every_primitive_type_has_a_column_in_every_encoding_that_takes_it() -> 
     [
         (
             DataFile({"I": "DELTA_LENGTH_BYTE_ARRAY"}),
-            "DELTA_LENGTH_BYTE_ARRAY can't hold int, stored as INT32; take PLAIN",
+            "T, data file 1: column I: DELTA_LENGTH_BYTE_ARRAY can't hold int, stored as INT32; take PLAIN",
         ),
         (DataFile({"I": "DELTA"}), "Parquet has no encoding 'DELTA'; there are PLAIN"),
-        (DataFile({"X": "PLAIN"}), "T has no column X; it has I, S"),
+        (DataFile({"X": "PLAIN"}), "T, data file 1: there is no column X; take I, S"),
         (DataFile(codec="lzo"), "there is no codec 'lzo' here; take none, snappy"),
         (DataFile(codec={"I": "brotli"}), "column I: there is no codec 'brotli'"),
         (DataFile(page_version=3), "version 1 or 2, not 3"),
         (DeleteFile("vector"), "no delete file of kind 'vector'"),
-        (DeleteFile("position-delete", file=1), "no data file number 1"),
+        (DataFile(bounds={"I": (0, 2**40)}), "T, data file 1: bounds of column I: 1099511627776 is beyond int; give"),
+        (DataFile(bounds={"I": ("0", "1")}), "bounds of column I: '0' is no value of int; give a Python int"),
+        (DataFile(bounds={"I": (True, True)}), "bounds of column I: True is no value of int"),
+        (DataFile(bounds={"I": (1,)}), "bounds of column I: (1,) is no pair of values; give (lowest, highest)"),  # type: ignore[dict-item]
+        (DataFile(nulls={"I": -1}), "column I: -1 is no count of nulls; give a whole number"),
+        (DataFile(rows=((1,),)), "row 0 has 1 values; give one for each of 2 columns"),
+        (DataFile(rows=((1, 2),)), "row 0, column S: 2 is no value of string; give a Python str"),
+        (DataFile(without=("I", "S")), "one column at least"),
+        (
+            DeleteFile("position-delete", file=1),
+            "T, delete file 0: there is no data file 1 to delete from; there are 1",
+        ),
+        (DeleteFile("deletion-vector", positions=("a",)), "'a' is no position of a row"),  # type: ignore[arg-type]
+        (DeleteFile("deletion-vector", positions=(1 << 32,)), "delete file 0: a declared deletion vector takes"),
         (DeleteFile("equality-delete", columns=("X",)), "no column X"),
+        (DeleteFile("equality-delete", columns=("I",), keys=(("a",),)), "column I: 'a' is no value of int"),
         (DeleteFile("equality-delete", columns=("I",), keys=((1, 2),)), "in each key a value for each of them"),
     ],
 )
@@ -82,6 +96,34 @@ def test_what_cannot_be_is_told_with_what_can(file: DataFile | DeleteFile, told:
         files.check(replace(T, files=(DataFile(), file)))
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "told"),
+    [
+        ("decimal", None, "T: column I: 'decimal' is no type of Iceberg's; write it like decimal(9, 2)"),
+        ("fixed[x]", None, "'fixed[x]' is no type of Iceberg's; write it like fixed[4]"),
+        ("int(4)", None, "'int(4)' is no type of Iceberg's; write it like int"),
+        ("list<int>", None, "list<int> is no type that a data file can be declared with here; take boolean"),
+        ("long", 2**63, "default of column I: 9223372036854775808 is beyond long"),
+        ("decimal(4, 2)", Decimal("1.234"), "1.234 does not fit decimal(4, 2); give one of 2 decimals and 4 digits"),
+        ("decimal(4, 2)", Decimal("100"), "100 does not fit decimal(4, 2)"),
+        ("fixed[2]", b"abc", "b'abc' has 3 bytes; give the 2 of fixed[2]"),
+        ("date", dt.datetime(2026, 7, 1), "is no value of date; give a Python date"),
+        ("timestamp", dt.datetime(2026, 7, 1, tzinfo=dt.UTC), "is no value of timestamp; give one without a zone"),
+        ("timestamptz", dt.datetime(2026, 7, 1), "is no value of timestamptz; give one with a zone"),
+    ],
+)
+def test_types_and_values_that_cannot_be_are_told_by_their_column(kind: str, value: Any, told: str) -> None:
+    table = Table("T", 3, (("I", kind),), (), files=(DataFile(),), defaults={"I": value})
+    with pytest.raises(LabError) as refused:
+        files.check(table)
+    assert told in str(refused.value)
+
+
+def test_a_default_of_no_column_is_told() -> None:
+    with pytest.raises(LabError, match="T: there is no column X; take I, S"):
+        files.check(replace(T, defaults={"X": 1}))
 
 
 def test_every_declared_table_can_be() -> None:
@@ -112,6 +154,7 @@ def test_a_schema_counts_its_columns_and_holds_their_defaults() -> None:
         ("decimal(9, 2)", Decimal("14.20"), "058c"),  # the specification's own example
         ("decimal(9, 2)", Decimal("1.28"), "0080"),
         ("decimal(9, 2)", Decimal("-1.28"), "80"),
+        ("decimal(38, 2)", Decimal("1" + "0" * 35 + ".01"), (10**37 + 1).to_bytes(16, "big").hex()),  # not rounded
         ("date", dt.date(1970, 1, 2), "01000000"),
         ("time", dt.time(0, 0, 1), "40420f0000000000"),
         ("timestamp", dt.datetime(1970, 1, 1, 0, 0, 1), "40420f0000000000"),
@@ -164,7 +207,10 @@ class Library:
     def execute(self, statement: Statement) -> Answer:
         assert isinstance(statement, Call)
         self.did.append(statement.op)
-        return Failure((Cause("E", "no"),)) if statement.op == self.fails_at else Rows()
+        if statement.op != self.fails_at:
+            return Rows()
+        told = "Cannot add this\nfor that"
+        return Failure((Cause("RESTException", "outer"), Cause("java.lang.IllegalArgumentException", told)))
 
     def close(self) -> None:
         pass
@@ -219,9 +265,37 @@ def test_a_commit_that_fails_takes_the_table_with_it(tmp_path: Path, monkeypatch
         Copier, "write", lambda self, library, table, file, to: to.write_bytes(b"x") and Footer(2, "", ())
     )
     library = Library(fails_at="commit")
-    with pytest.raises(LabError, match="E: no"):
+    with pytest.raises(LabError) as told:
         made(T, library, monkeypatch)
+    assert str(told.value) == (
+        "T can't be made as declared: commit failed of java.lang.IllegalArgumentException: "
+        "Cannot add this for that; change its declaration"
+    )
     assert library.did == ["create_namespace", "create_table", "commit", "drop_table"]
+
+
+@pytest.mark.parametrize("broken", [OSError("the store\nis gone"), IndexError("a fault of the lab's own")])
+def test_whatever_fails_takes_the_table_with_it(broken: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: object, location: str, content: bytes) -> None:
+        raise broken
+
+    monkeypatch.setattr(
+        Copier, "write", lambda self, library, table, file, to: to.write_bytes(b"x") and Footer(2, "", ())
+    )
+    monkeypatch.setattr(Store, "write", fails)
+    library = Library(fails_at="drop_table")
+    with pytest.raises(LabError) as told:
+        made(T, library, monkeypatch)
+    assert str(told.value).startswith("T can't be registered: ")
+    assert "\n" not in str(told.value)
+    assert library.did[-1] == "drop_table"
+
+
+def test_an_equality_delete_needs_no_data_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Copier, "write_deletes", lambda self, table, file, data, to: to.write_bytes(b"x"))
+    library = Library()
+    made(replace(T, files=(DeleteFile("equality-delete", columns=("I",), keys=((1,),)),)), library, monkeypatch)
+    assert library.did == ["create_namespace", "create_table", "commit"]
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + bytes(40) + b"PAR1", b"PAR1" + b"\xff" * 40 + b"PAR1"])
@@ -300,7 +374,27 @@ def test_a_file_made_elsewhere_is_taken_as_it_is_if_its_field_ids_are_the_tables
 def test_a_file_that_is_not_as_declared_is_refused(writer: Writer, tmp_path: Path) -> None:
     found = written(writer, T, tmp_path / "f.parquet")
     with pytest.raises(LabError, match="declared as DELTA_BINARY_PACKED, ZSTD, 1 and written as PLAIN, ZSTD, 1"):
-        files.compare(DataFile({"I": "DELTA_BINARY_PACKED"}), found, files.field_ids(T))
+        files.compare(T, DataFile({"I": "DELTA_BINARY_PACKED"}), found)
+
+
+def test_a_file_made_elsewhere_has_the_tables_columns_and_types(writer: Writer, tmp_path: Path) -> None:
+    there = tmp_path / "there.parquet"
+    texts = replace(T, columns=(("I", "binary"), ("X", "string")), rows=((b"1", "a"),))
+    written(writer, texts, there)
+    file = DataFile(path=there)
+    with pytest.raises(LabError, match="T: the file has no column S; name it in `without` if it may lack it"):
+        written(writer, replace(T, files=(file,)), tmp_path / "here.parquet")
+    with pytest.raises(LabError, match="T, column X: the file has it and its declaration does not"):
+        written(writer, replace(T, columns=(("I", "binary"),), files=(file,)), tmp_path / "here.parquet")
+    with pytest.raises(LabError, match="T, column I: is stored as BYTE_ARRAY, which is no int; write it as INT32"):
+        written(writer, replace(T, columns=(("I", "int"), ("X", "string")), files=(file,)), tmp_path / "here.parquet")
+
+
+def test_a_file_made_elsewhere_may_have_a_type_that_is_promoted(writer: Writer, tmp_path: Path) -> None:
+    there = tmp_path / "there.parquet"
+    written(writer, T, there)
+    wider = replace(T, columns=(("I", "long"), ("S", "string")), files=(DataFile(path=there),))
+    assert written(writer, wider, tmp_path / "here.parquet").rows == 2
 
 
 def test_hadoops_lz4_is_a_whole_files_codec(writer: Writer, tmp_path: Path) -> None:

@@ -150,7 +150,11 @@ class Session:
             change = made.updateProperties()
             for key in taken:
                 change.remove(key)
-            change.commit()
+            try:
+                change.commit()
+            except BaseException:
+                self.drop_table(namespace, table)
+                raise
         return Rows()
 
     def drop_table(self, namespace: str, table: str) -> Rows:
