@@ -11,7 +11,6 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import docs  # noqa: E402 - a script, found by its folder
-
 from lab.behaviours.known import ROW_BY_ROW  # noqa: E402
 
 
