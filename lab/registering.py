@@ -39,7 +39,7 @@ class Writer:
         """Writes a declared data file and returns what it contains. Raises LabError where that is not as declared."""
         places = [place for place, (name, _) in enumerate(table.columns) if name not in file.without]
         columns = [table.columns[place] for place in places]
-        rows = [tuple(row[place] for place in places) for row in (table.rows if file.rows is None else file.rows)]
+        rows = [tuple(row[place] for place in places) for row in files.rows_of(table, file)]
         if file.path is not None:
             try:
                 shutil.copyfile(file.path, to)
@@ -139,7 +139,8 @@ def _register(
         names = {"namespace": namespace, "table": table.name}
         settings = {"format-version": str(table.format_version), **table.properties, **properties}
         _do(library, table, Call("create_namespace", {"namespace": namespace}))
-        _do(library, table, Call("create_table", {**names, "schema": files.schema(table), "properties": settings}))
+        made = {"schema": files.schema(table), "properties": settings, "partition": table.partition}
+        _do(library, table, Call("create_table", {**names, **made}))
         try:
             place = _Place(rest.load_table(namespace, table.name))
             committed = [
@@ -159,6 +160,11 @@ def _register(
                     writer.write_deletes(table, delete, target, path)
                     described.append(files.delete_file(table, delete, place.put(path), path.stat().st_size, target))
                 _do(library, table, Call("commit", {**names, "deletes": described}))
+            if told := table.statistics:
+                blobs = files.blobs(table, told.distinct)
+                _do(library, table, Call("set_statistics", {**names, "blobs": blobs}))
+                if told.partitions:
+                    _do(library, table, Call("set_partition_statistics", names))
         except BaseException:
             with suppress(Exception):  # what went wrong first is what the user must be told
                 library.execute(Call("drop_table", names))

@@ -15,14 +15,15 @@ from typing import Any, cast
 import pytest
 
 from lab import registering
+from lab.behaviours import committed
 from lab.engines import Session
 from lab.errors import LabError
-from lab.model import Answer, Call, Cause, DataFile, DeleteFile, Failure, Rows, Statement, Table
+from lab.model import Answer, Behaviour, Call, Cause, DataFile, DeleteFile, Failure, Rows, Statement, Statistics, Table
 from lab.provision import Cache, NotProvided
 from lab.registering import WRITER, Writer, register
 from lab.runtime import folder as folders
 from lab.runtime.host import Host
-from lab.tables import encodings, files, orders, puffin
+from lab.tables import encodings, files, orders, puffin, theta
 from lab.tables.parquet import Footer, footer
 from lab.tables.rest import RestCatalog
 
@@ -165,6 +166,7 @@ def test_a_schema_counts_its_columns_and_holds_their_defaults() -> None:
 )
 def test_bounds_are_serialized_as_the_specification_says(kind: str, value: Any, hex: str) -> None:
     assert files.serialized(kind, value).hex() == hex
+    assert files.deserialized(kind, bytes.fromhex(hex)) == value
 
 
 def test_a_data_file_is_told_with_counts_of_its_footer_and_bounds_as_declared() -> None:
@@ -173,6 +175,24 @@ def test_a_data_file_is_told_with_counts_of_its_footer_and_bounds_as_declared() 
     assert told["lower-bounds"] == {"keys": [1], "values": ["01000000"]}
     assert told["upper-bounds"] == {"keys": [1], "values": ["09000000"]}
     assert told["null-value-counts"] == {"keys": [2], "values": [5]}
+
+
+@pytest.mark.parametrize("behaviour", [committed.BOUNDS, committed.MISBOUNDS], ids=lambda one: one.id)
+def test_the_bounds_that_a_behaviour_expects_in_the_manifest_are_those_declared(behaviour: Behaviour) -> None:
+    table = behaviour.table
+    told = [
+        files.data_file(table, f, "s3://b/f", 1, Footer(1, "w", ())) for f in table.files if isinstance(f, DataFile)
+    ]
+    for end in ("lower", "upper"):
+        seen = [bytes.fromhex(dict(zip(*file[f"{end}-bounds"].values(), strict=True))[1]) for file in told]
+        fact = f"metrics.{'lowest' if end == 'lower' else 'highest'}"
+        for expect in behaviour.expect[:-1]:
+            assert expect.facts[fact] == [files.deserialized("int", content) for content in seen]
+
+
+def test_the_default_of_an_insert_may_differ_from_that_of_old_rows() -> None:
+    column = files.schema(replace(T, defaults={"S": "old"}, write_defaults={"S": "new"}))["fields"][1]
+    assert (column["initial-default"], column["write-default"]) == ("old", "new")
 
 
 # ---------------------------------------------------------------- deletion vectors
@@ -193,6 +213,65 @@ def test_a_deletion_vector_is_a_framed_roaring_bitmap_with_its_checksum() -> Non
 def test_a_deletion_vector_beyond_what_can_be_declared_is_refused(positions: tuple[int, ...]) -> None:
     with pytest.raises(LabError, match="declared deletion vector"):
         puffin.vector(positions)
+
+
+# ---------------------------------------------------------------- statistics
+def test_a_sketch_is_byte_for_byte_that_of_datasketches() -> None:
+    texts = (b"keyboard", b"mouse", b"a text that is longer than sixteen bytes")
+    # of UpdateSketch.builder().setFamily(ALPHA), compact and ordered, by datasketches-java 6.0.0
+    assert theta.theta(texts).hex() == (
+        "02030300001acc93030000000000803f2cebdf115114dd5e33656d1ebcdc9561d82752eb332c017f"
+    )
+    assert theta.counted(theta.theta(texts)) == 3
+    with pytest.raises(LabError, match="2 to 4096 distinct values, not 1"):
+        theta.theta((b"a", b"a"))
+
+
+def test_blobs_have_a_sketch_of_what_the_files_hold_and_the_number_that_is_told() -> None:
+    (first, second) = files.blobs(orders.TOLD_V2, {"ORDER_ID": 4, "PRODUCT": 42})
+    assert (first["fields"], first["properties"], theta.counted(first["content"])) == ([1], {"ndv": "4"}, 4)
+    assert (second["fields"], second["properties"], theta.counted(second["content"])) == ([2], {"ndv": "42"}, 4)
+
+
+def test_a_puffin_file_shows_its_blobs() -> None:
+    ((blob, content),) = puffin.blobs(puffin.puffin((1, 3), "s3://b/f"), "f")
+    assert (blob["type"], content) == ("deletion-vector-v1", puffin.vector((1, 3)))
+    for broken in (b"", b"PFA1" * 5, b"x" * 40):
+        with pytest.raises(LabError, match="f is no Puffin file"):
+            puffin.blobs(broken, "f")
+
+
+def test_a_file_stands_in_the_partition_of_its_rows() -> None:
+    table = replace(T, rows=((1, "a"), (2, "a"), (3, "b")), partition="S")
+    file = DataFile(rows=table.rows[:2])
+    assert files.data_file(table, file, "s3://b/f", 1, Footer(2, "w", ()))["partition"] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"partition": "X"}, "T: there is no column X"),
+        ({"partition": "S"}, "data file 0: column S: the table is partitioned by it; give one value in each"),
+        ({"statistics": Statistics({"X": 1})}, "T: there is no column X"),
+        ({"statistics": Statistics({"I": -1})}, "T: column I: -1 is no count of values"),
+        ({"statistics": Statistics({"I": 1})}, "T: column I: a declared sketch takes 2 to 4096 distinct values"),
+        ({"statistics": Statistics(partitions=True)}, "T: partition statistics need a partitioned table"),
+        ({"statistics": Statistics(), "files": ()}, "T: statistics are told of a snapshot; declare a data file"),
+    ],
+)
+def test_statistics_and_partitions_that_cannot_be_are_told(changed: dict[str, Any], told: str) -> None:
+    with pytest.raises(LabError) as refused:
+        files.check(replace(T, **changed))
+    assert told in str(refused.value)
+
+
+def test_statistics_are_set_after_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Copier, "write", lambda self, library, table, file, to: to.write_bytes(b"x") and Footer(2, "", ())
+    )
+    library = Library()
+    made(orders.TOLD_V2, library, monkeypatch)
+    assert library.did[-3:] == ["commit", "set_statistics", "set_partition_statistics"]
 
 
 # ---------------------------------------------------------------- bad input leaves no table behind

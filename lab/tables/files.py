@@ -12,9 +12,10 @@ from decimal import Decimal
 from typing import Any
 
 from lab.errors import LabError
-from lab.model import DataFile, DeleteFile, Table
+from lab.model import DataFile, DeleteFile, Table, Truth
 from lab.tables import puffin
 from lab.tables.parquet import Chunk, Footer
+from lab.tables.theta import BLOB, theta
 
 HADOOP_LZ4 = "hadoop-lz4"
 # what a declaration says → what a footer says
@@ -111,11 +112,12 @@ def check(table: Table) -> None:
         for column, kind in table.columns:
             with _at(f"column {column}"):
                 parsed(kind)
-        _known(table, table.defaults)
-        for column, value in table.defaults.items():
+        _known(table, {*table.defaults, *table.write_defaults})
+        for column, value in (*table.defaults.items(), *table.write_defaults.items()):
             with _at(f"default of column {column}"):
                 _check_value(types[column], value)
         _check_rows(table, table.rows)
+        _check_whole(table)
     data = [file for file in table.files if isinstance(file, DataFile)]
     for number, file in enumerate(data):
         with _at(f"{table.name}, data file {number}"):
@@ -123,6 +125,25 @@ def check(table: Table) -> None:
     for number, delete in enumerate(file for file in table.files if isinstance(file, DeleteFile)):
         with _at(f"{table.name}, delete file {number}"):
             _check_delete(table, delete, len(data))
+
+
+def _check_whole(table: Table) -> None:
+    if table.partition is not None:
+        _known(table, [table.partition])
+        if any(isinstance(file, DeleteFile) for file in table.files):
+            raise LabError("delete files of a partitioned table are not declared here; leave out `partition`")
+    if table.statistics is None:
+        return
+    _known(table, table.statistics.distinct)
+    if not any(isinstance(file, DataFile) for file in table.files):
+        raise LabError("statistics are told of a snapshot; declare a data file")
+    if table.statistics.partitions and table.partition is None:
+        raise LabError("partition statistics need a partitioned table; name a column in `partition`")
+    for column, number in table.statistics.distinct.items():
+        if type(number) is not int or number < 0:
+            raise LabError(f"column {column}: {number!r} is no count of values; give a whole number, 0 or more")
+        with _at(f"column {column}"):
+            theta(_distinct(table, column))
 
 
 @contextmanager
@@ -145,6 +166,11 @@ def _check_data(table: Table, file: DataFile) -> None:
             _check_column(kind, file.encodings.get(column, "PLAIN"), codec_of(file, column))
     if file.page_version not in (1, 2):
         raise LabError(f"Parquet's data pages have version 1 or 2, not {file.page_version}")
+    if (
+        table.partition is not None
+        and len({row[place_of(table, table.partition)] for row in rows_of(table, file)}) != 1
+    ):
+        raise LabError(f"column {table.partition}: the table is partitioned by it; give one value in each data file")
     for column, pair in file.bounds.items():
         with _at(f"bounds of column {column}"):
             if not isinstance(pair, tuple) or len(pair) != 2 or None in pair:
@@ -276,8 +302,9 @@ def schema(table: Table) -> dict[str, Any]:
     for number, (name, kind) in enumerate(table.columns, start=1):
         column: dict[str, Any] = {"id": number, "name": name, "type": kind, "required": False}
         if name in table.defaults:
-            value = _single_value(table.defaults[name])
-            column |= {"initial-default": value, "write-default": value}
+            column["initial-default"] = column["write-default"] = _single_value(table.defaults[name])
+        if name in table.write_defaults:
+            column["write-default"] = _single_value(table.write_defaults[name])
         fields.append(column)
     return {"type": "struct", "schema-id": 0, "fields": fields}
 
@@ -297,7 +324,9 @@ def data_file(table: Table, file: DataFile, location: str, size: int, found: Foo
         "content": "data",
         "file-path": location,
         "file-format": "parquet",
-        "partition": [],
+        "partition": []
+        if table.partition is None
+        else [_single_value(rows_of(table, file)[0][place_of(table, table.partition)])],
         "file-size-in-bytes": size,
         "record-count": found.rows,
         "column-sizes": _map({ids[c.column]: c.bytes for c in found.chunks}),
@@ -329,6 +358,35 @@ def delete_file(table: Table, file: DeleteFile, location: str, size: int, data: 
             "content-size-in-bytes": len(puffin.vector(file.positions)),
         }
     return described
+
+
+def blobs(table: Table, distinct: Mapping[str, int]) -> list[dict[str, Any]]:
+    """What `set_statistics` takes: a sketch of each column's values, and beside it the number that is told of them."""
+    return [
+        {
+            "type": BLOB,
+            "fields": [field_ids(table)[column]],
+            "properties": {"ndv": str(number)},
+            "content": theta(_distinct(table, column)),
+        }
+        for column, number in distinct.items()
+    ]
+
+
+def _distinct(table: Table, column: str) -> set[bytes]:
+    """The values that the data files have in a column, serialized."""
+    place, kind = place_of(table, column), dict(table.columns)[column]
+    rows = [row for file in table.files if isinstance(file, DataFile) for row in rows_of(table, file)]
+    return {serialized(kind, row[place]) for row in rows if row[place] is not None}
+
+
+def rows_of(table: Table, file: DataFile) -> Truth:
+    """A data file's rows."""
+    return table.rows if file.rows is None else file.rows
+
+
+def place_of(table: Table, column: str) -> int:
+    return [name for name, _ in table.columns].index(column)
 
 
 def field_ids(table: Table) -> dict[str, int]:
@@ -364,6 +422,33 @@ def serialized(kind: str, value: Any) -> bytes:
         case dt.time():
             return _micros(dt.datetime.combine(dt.date.min, value) - dt.datetime.min)
     raise LabError(f"no bound of type {type(value).__name__} can be declared for {kind}")
+
+
+def deserialized(kind: str, content: bytes) -> Any:
+    """The inverse of `serialized`."""
+    name, numbers = parsed(kind)
+    match name:
+        case "boolean":
+            return content != b"\x00"
+        case "float" | "double":
+            return struct.unpack("<f" if name == "float" else "<d", content)[0]
+        case "decimal":
+            return Decimal(f"{int.from_bytes(content, 'big', signed=True)}e-{numbers[1]}")
+        case "string":
+            return content.decode()
+        case "binary" | "fixed":
+            return content
+        case "uuid":
+            return uuid.UUID(bytes=content)
+    number = int.from_bytes(content, "little", signed=True)
+    if name in ("int", "long"):
+        return number
+    if name == "date":
+        return dt.date(1970, 1, 1) + dt.timedelta(number)
+    since = dt.datetime(1970, 1, 1, tzinfo=dt.UTC if name == "timestamptz" else None) + dt.timedelta(
+        microseconds=number
+    )
+    return since.time() if name == "time" else since
 
 
 def _unscaled(value: Decimal, scale: int) -> int | None:

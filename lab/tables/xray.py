@@ -26,7 +26,8 @@ class File:
 
     `kind`: data, position-delete, equality-delete or deletion-vector. `format` is in lower case. `records`:
     its rows, or the rows it deletes. Of a deletion vector: `offset` and `size` in bytes within its Puffin
-    file. `deletes_from`: the one data file that it applies to, where it names one.
+    file. `deletes_from`: the one data file that it applies to, where it names one. By field id, as far as the
+    manifest tells: `nulls` counts, `lowest` and `highest` are bounds in single-value serialization.
     """
 
     kind: str
@@ -36,6 +37,9 @@ class File:
     offset: int | None = None
     size: int | None = None
     deletes_from: str | None = None
+    nulls: Mapping[int, int] = field(default_factory=dict)
+    lowest: Mapping[int, bytes] = field(default_factory=dict)
+    highest: Mapping[int, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -177,4 +181,8 @@ def _file(entry: Mapping[str, Any]) -> File:
         entry.get("content_offset"),
         entry.get("content_size_in_bytes"),
         entry.get("referenced_data_file"),
+        *(
+            {pair["key"]: pair["value"] for pair in entry.get(name) or ()}
+            for name in ("null_value_counts", "lower_bounds", "upper_bounds")
+        ),
     )
