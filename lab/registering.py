@@ -37,7 +37,7 @@ class Writer:
 
     def write(self, library: Session, table: Table, file: DataFile, to: Path) -> Footer:
         """Writes a declared data file and returns what it contains. Raises LabError where that is not as declared."""
-        places = [place for place, (name, _) in enumerate(table.columns) if name not in file.without]
+        places = files.places(table, file)
         columns = [table.columns[place] for place in places]
         rows = [tuple(row[place] for place in places) for row in files.rows_of(table, file)]
         if file.path is not None:

@@ -99,6 +99,19 @@ def _metrics(column: str) -> Step:
     return Step("metrics", look=f"metrics:{column}", always=True)
 
 
+METRICS_WRONG = Trap(
+    "metrics-wrong",
+    "A filter finds no row that is there without it",
+    "",
+    {
+        "spark-*,trino-*": "org.apache.iceberg.expressions.InclusiveMetricsEvaluator.eval",
+        "pyiceberg-*": "pyiceberg.expressions.visitors._InclusiveMetricsEvaluator.eval",
+        "duckdb-*": "duckdb::IcebergPredicate::MatchBounds",
+    },
+    remedy="have the files written anew, with metrics of their own, by an engine that reads them without a filter: "
+    "CALL lab.system.rewrite_data_files(table => 'db.t', options => map('rewrite-all', 'true')) in Spark; then mend "
+    "the writer that told what is not so",
+)
 LAST = _filtered("read-last", "ORDER_ID = 3", "ORDER_ID == 3", 3)
 NULL = _filtered("read-null", "WRITTEN_BY IS NULL", "WRITTEN_BY is null", 2)
 NOT_NULL = _filtered("read-not-null", "WRITTEN_BY IS NOT NULL", "WRITTEN_BY is not null", 1, 3)
@@ -120,7 +133,14 @@ MISBOUNDS = _reads(
     "F-bounds-wrong",
     "Bounds that are wrong, and who goes by them",
     orders.MISBOUNDED_V2,
-    replace(READ, facts={"metrics.lowest": [1, 2, 1], "metrics.highest": [1, 2, 1]}),
+    Expect(
+        Outcome.SILENTLY_WRONG,
+        "goes by the bounds in the manifest, as the specification lets it: a file that can't hold what is asked for is "
+        "not opened, so that wrong bounds lose its rows without a word",
+        rows={"read-last": ()},
+        facts={"metrics.lowest": [1, 2, 1], "metrics.highest": [1, 2, 1]},
+        trap=METRICS_WRONG,
+    ),
     steps=(read(orders.MISBOUNDED_V2), LAST, _metrics("ORDER_ID")),
 )
 NULL_COUNTS = _reads(
@@ -134,7 +154,20 @@ MISCOUNTS = _reads(
     "F-null-counts-wrong",
     "Counts of nulls that are wrong, and who goes by them",
     orders.MISCOUNTED_V2,
-    replace(READ, facts={"metrics.nulls": [0, 0, 1]}),
+    Expect(
+        Outcome.WORKS,
+        "DuckDB 1.5 skips a file for its bounds and never for its count of nulls, so that a wrong one does no harm",
+        generations="duckdb-*",
+        facts={"metrics.nulls": [0, 0, 1]},
+    ),
+    Expect(
+        Outcome.SILENTLY_WRONG,
+        "goes by the counts of nulls in the manifest, as the specification lets it: a file said to hold none, or "
+        "nothing else, is not opened, so that wrong counts lose its rows without a word",
+        rows={"read-null": (), "read-not-null": ((1,),)},
+        facts={"metrics.nulls": [0, 0, 1]},
+        trap=METRICS_WRONG,
+    ),
     steps=(read(orders.MISCOUNTED_V2), NULL, NOT_NULL, _metrics("WRITTEN_BY")),
 )
 
@@ -145,7 +178,7 @@ STATISTICS = _reads(
     replace(
         READ,
         facts={
-            "statistics.blobs": [[BLOB, "ORDER_ID", 4, 4], [BLOB, "PRODUCT", 42, 4]],
+            "statistics.blobs": [[BLOB, "ORDER_ID", 4, 4], [BLOB, "QUANTITY", 2, 3]],
             "statistics.partitions": [2],
         },
     ),
@@ -153,8 +186,8 @@ STATISTICS = _reads(
         read(orders.TOLD_V2),
         Step(
             "show",
-            {"trino": "SHOW STATS FOR (SELECT PRODUCT FROM {table})"},
-            truth=(("PRODUCT", None, 42.0, 0.0, None, None, None), (None, None, None, None, 4.0, None, None)),
+            {"trino": "SHOW STATS FOR (SELECT QUANTITY FROM {table})"},
+            truth=(("QUANTITY", None, 2.0, 0.0, None, None, None), (None, None, None, None, 4.0, None, None)),
             optional=True,
         ),
         Step("statistics", look="statistics", always=True),
@@ -169,6 +202,28 @@ WRITE_DEFAULT = replace(
         orders.REDEFAULTED_V3,
         SPARK_3_2_NO_V3,
         PYICEBERG_NO_V3_WRITE,
+        Expect(
+            Outcome.SILENTLY_WRONG,
+            "Trino 476 takes a v3 table and overlooks both defaults of the column: null in old rows and in new ones",
+            generations="trino-476",
+            rows={"read": tuple((*row[:5], None) for row in (*orders.REDEFAULTED_V3.rows, NEW))},
+            trap=DEFAULT_OVERLOOKED,
+        ),
+        Expect(
+            Outcome.NOT_SUPPORTED,
+            "Spark asks its catalog for the default of a column that an INSERT leaves out, and Iceberg tells it none, "
+            "so that the INSERT is refused",
+            generations="spark-*",
+            at="insert",
+            failure=Chain((("org.apache.spark.sql.AnalysisException", "Cannot find data for the output column"),)),
+            trap=Trap(
+                "write-default-unknown-to-spark",
+                "An INSERT without a column that has a default is refused by Spark",
+                r"Cannot find data for the output column",
+                "org.apache.spark.sql.errors.QueryCompilationErrors.incompatibleDataToTableCannotFindDataError",
+                remedy="name the column and give its value in the INSERT",
+            ),
+        ),
         steps=(
             Step(
                 "insert",

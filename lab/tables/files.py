@@ -16,6 +16,7 @@ from lab.model import DataFile, DeleteFile, Table, Truth
 from lab.tables import puffin
 from lab.tables.parquet import Chunk, Footer
 from lab.tables.theta import BLOB, theta
+from lab.values import Nanoseconds
 
 HADOOP_LZ4 = "hadoop-lz4"
 # what a declaration says → what a footer says
@@ -47,11 +48,17 @@ _PHYSICAL = {
     "time": "INT64",
     "timestamp": "INT64",
     "timestamptz": "INT64",
+    "timestamp_ns": "INT64",
+    "timestamptz_ns": "INT64",
     "string": "BYTE_ARRAY",
     "binary": "BYTE_ARRAY",
+    "geometry": "BYTE_ARRAY",
+    "geography": "BYTE_ARRAY",
     "uuid": "FIXED_LEN_BYTE_ARRAY",
     "fixed": "FIXED_LEN_BYTE_ARRAY",
 }
+UNKNOWN = "unknown"  # a type whose columns are all null, and stand in no file
+V3_TYPES = ("timestamp_ns", "timestamptz_ns", "geometry", "geography", UNKNOWN)
 # (name, type, field id) of a position delete file's columns, reserved by the Iceberg specification
 POSITION_COLUMNS = (("file_path", "string", 2147483546), ("pos", "long", 2147483545))
 
@@ -75,30 +82,38 @@ _PYTHON: Mapping[str, type] = {
     "time": dt.time,
     "timestamp": dt.datetime,
     "timestamptz": dt.datetime,
+    "timestamp_ns": Nanoseconds,
+    "timestamptz_ns": Nanoseconds,
     "string": str,
     "binary": bytes,
+    "geometry": bytes,  # WKB
+    "geography": bytes,
     "uuid": uuid.UUID,
     "fixed": bytes,
 }
+_MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}"
 _FORMS = {"decimal": r"decimal\((\d+), ?(\d+)\)", "fixed": r"fixed\[(\d+)\]"}
 
 
 def parsed(kind: str) -> tuple[str, tuple[int, ...]]:
     """An Iceberg type's name and numbers: `decimal(9, 2)` → `("decimal", (9, 2))`. Raises LabError for no such type."""
     name = re.split(r"[(\[]", kind)[0]
-    if name not in _PHYSICAL and name != "decimal":
-        known = _list((*_PHYSICAL, "decimal"))
+    if name not in (*_PHYSICAL, "decimal", UNKNOWN):
+        known = _list((*_PHYSICAL, "decimal", UNKNOWN))
         raise LabError(f"{kind} is no type that a data file can be declared with here; take {known}")
     form = re.fullmatch(_FORMS.get(name, re.escape(name)), kind)
     if form is None:
         wanted = {"decimal": "decimal(9, 2)", "fixed": "fixed[4]"}.get(name, name)
-        raise LabError(f"{kind!r} is no type of Iceberg's; write it like {wanted}")
+        other = " (a file of another reference system can't be written here)" if name.startswith("geo") else ""
+        raise LabError(f"{kind!r} can't be declared; write it like {wanted}{other}")
     return name, tuple(map(int, form.groups()))
 
 
 def physical(kind: str) -> str:
-    """Parquet's type of an Iceberg type. Raises LabError for one that is not primitive."""
+    """Parquet's type of an Iceberg type. Raises LabError for one that is not primitive, or in no file."""
     name, numbers = parsed(kind)
+    if name == UNKNOWN:
+        raise LabError("a column of type unknown stands in no data file; leave it out of encodings, codecs and bounds")
     if name == "decimal":
         return "INT32" if numbers[0] <= 9 else "INT64" if numbers[0] <= 18 else "FIXED_LEN_BYTE_ARRAY"
     return _PHYSICAL[name]
@@ -111,7 +126,8 @@ def check(table: Table) -> None:
         types = dict(table.columns)
         for column, kind in table.columns:
             with _at(f"column {column}"):
-                parsed(kind)
+                if parsed(kind)[0] in V3_TYPES and table.format_version < 3:
+                    raise LabError(f"{kind} needs format version 3, not {table.format_version}")
         _known(table, {*table.defaults, *table.write_defaults})
         for column, value in (*table.defaults.items(), *table.write_defaults.items()):
             with _at(f"default of column {column}"):
@@ -159,9 +175,12 @@ def _check_data(table: Table, file: DataFile) -> None:
     _known(table, {*file.encodings, *file.without, *file.bounds, *file.nulls})
     _known(table, () if isinstance(file.codec, str) else file.codec)
     types = dict(table.columns)
-    if {*file.without} == {*types}:
+    if not places(table, file):
         raise LabError("a data file has one column at least; leave one out of `without`")
     for column, kind in table.columns:
+        told = {*file.encodings, *file.bounds, *([] if isinstance(file.codec, str) else file.codec)}
+        if kind == UNKNOWN and column not in told:
+            continue
         with _at(f"column {column}"):
             _check_column(kind, file.encodings.get(column, "PLAIN"), codec_of(file, column))
     if file.page_version not in (1, 2):
@@ -175,6 +194,8 @@ def _check_data(table: Table, file: DataFile) -> None:
         with _at(f"bounds of column {column}"):
             if not isinstance(pair, tuple) or len(pair) != 2 or None in pair:
                 raise LabError(f"{pair!r} is no pair of values; give (lowest, highest)")
+            if types[column] in ("geometry", "geography"):
+                raise LabError("bounds of shapes are corners and no values, and not declared here; leave them out")
             for value in pair:
                 _check_value(types[column], value)
     for column, count in file.nulls.items():
@@ -203,6 +224,8 @@ def _check_value(kind: str, value: Any) -> None:
     if value is None:
         return
     name, numbers = parsed(kind)
+    if name == UNKNOWN:
+        raise LabError(f"{value!r} can't be in a column of type unknown; give None")
     wanted, given = _PYTHON[name], type(value)
     if given is not wanted:  # not isinstance: True is no int here, nor a datetime a date
         raise LabError(f"{value!r} is no value of {kind}; give a Python {wanted.__name__}")
@@ -215,6 +238,10 @@ def _check_value(kind: str, value: Any) -> None:
         shifted = _unscaled(value, scale)
         if shifted is None or abs(shifted) >= 10**precision:
             raise LabError(f"{value} does not fit {kind}; give one of {scale} decimals and {precision} digits at most")
+    elif isinstance(value, Nanoseconds):
+        if not re.fullmatch(_MOMENT + (r"\+00:00" if name == "timestamptz_ns" else ""), value.text):
+            wanted_text = "2026-07-01T09:00:00.000000001" + ("+00:00" if name == "timestamptz_ns" else "")
+            raise LabError(f"{value} is no value of {kind}; give a text like {wanted_text}")
     elif isinstance(value, dt.datetime) and (value.tzinfo is None) is (name == "timestamptz"):
         raise LabError(f"{value} is no value of {kind}; give one with{'' if name == 'timestamptz' else 'out'} a zone")
     elif name == "fixed" and len(value) != numbers[0]:
@@ -262,12 +289,13 @@ def codec_of(file: DataFile, column: str) -> str:
 def compare(table: Table, file: DataFile, found: Footer) -> None:
     """Raises LabError where a file is not as it was declared: a writer may choose otherwise without a word."""
     ids, types = field_ids(table), dict(table.columns)
-    missing = sorted(types.keys() - {chunk.column for chunk in found.chunks} - {*file.without})
+    wanted = {table.columns[place][0] for place in places(table, file)}
+    missing = sorted(wanted - {chunk.column for chunk in found.chunks})
     if missing and found.chunks:  # a file without rows has no row group, hence no chunk
         raise LabError(f"{table.name}: the file has no column {_list(missing)}; name it in `without` if it may lack it")
     for chunk in found.chunks:
         with _at(f"{table.name}, column {chunk.column}"):
-            if chunk.column not in types or chunk.column in file.without:
+            if chunk.column not in wanted:
                 raise LabError("the file has it and its declaration does not; declare it, or take it out of the file")
             if chunk.field_id != ids[chunk.column]:
                 raise LabError(
@@ -385,6 +413,11 @@ def rows_of(table: Table, file: DataFile) -> Truth:
     return table.rows if file.rows is None else file.rows
 
 
+def places(table: Table, file: DataFile) -> list[int]:
+    """Which of the table's columns stand in a data file, counted from 0."""
+    return [n for n, (name, kind) in enumerate(table.columns) if name not in file.without and kind != UNKNOWN]
+
+
 def place_of(table: Table, column: str) -> int:
     return [name for name, _ in table.columns].index(column)
 
@@ -414,6 +447,8 @@ def serialized(kind: str, value: Any) -> bytes:
             return value
         case uuid.UUID():
             return value.bytes
+        case Nanoseconds():
+            return value.since_1970().to_bytes(8, "little", signed=True)
         case dt.datetime():
             utc = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
             return _micros(utc - dt.datetime(1970, 1, 1, tzinfo=dt.UTC))
@@ -443,6 +478,8 @@ def deserialized(kind: str, content: bytes) -> Any:
     number = int.from_bytes(content, "little", signed=True)
     if name in ("int", "long"):
         return number
+    if name in ("timestamp_ns", "timestamptz_ns"):
+        return Nanoseconds.of(number, "+00:00" if name == "timestamptz_ns" else "")
     if name == "date":
         return dt.date(1970, 1, 1) + dt.timedelta(number)
     since = dt.datetime(1970, 1, 1, tzinfo=dt.UTC if name == "timestamptz" else None) + dt.timedelta(

@@ -129,12 +129,12 @@ MISCOUNTED_V2 = replace(
 # The column's default has changed since: old rows keep the initial one, new ones take the other.
 REDEFAULTED_V3 = replace(DEFAULTED_V3, name="REDEFAULTED_V3", write_defaults={"WRITTEN_BY": "somebody"})
 
-# Two partitions, each with a file; what is told of PRODUCT is not so, which shows who goes by it.
+# Two partitions, each with a file; what is told of QUANTITY is not so, which shows who goes by it.
 TOLD_V2 = replace(
     ORDERS_V2,
     name="TOLD_V2",
     rows=(*ORDERS_V2.rows, order(4, "desk", 1, "25000.00", "2026-07-01 15:00", "lab")),
     files=(DataFile(rows=ORDERS_V2.rows), _alone(order(4, "desk", 1, "25000.00", "2026-07-01 15:00", "lab"))),
     partition="WRITTEN_BY",
-    statistics=Statistics({"ORDER_ID": 4, "PRODUCT": 42}, partitions=True),
+    statistics=Statistics({"ORDER_ID": 4, "QUANTITY": 2}, partitions=True),
 )
