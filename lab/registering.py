@@ -95,8 +95,6 @@ class Writer:
         rows: Sequence[Sequence[Any]],
         page_version: int,
     ) -> None:
-        if hadoop := [column["name"] for column in columns if column["codec"] == files.HADOOP_LZ4]:
-            raise LabError(f"{files.HADOOP_LZ4} is a whole file's codec, not that of {', '.join(hadoop)} alone")
         args = {"file": str(to), "columns": list(columns), "page_version": page_version, "rows": list(rows)}
         _do(self._arrow, table, Call("write", args))
 

@@ -183,6 +183,10 @@ def _check_data(table: Table, file: DataFile) -> None:
             continue
         with _at(f"column {column}"):
             _check_column(kind, file.encodings.get(column, "PLAIN"), codec_of(file, column))
+    codecs = {column: codec_of(file, column) for column, _ in (table.columns[place] for place in places(table, file))}
+    if HADOOP_LZ4 in codecs.values() and len({*codecs.values()}) > 1:
+        alone = _list(column for column, codec in codecs.items() if codec == HADOOP_LZ4)
+        raise LabError(f"column {alone}: {HADOOP_LZ4} is a whole file's codec; take it for every column or for none")
     if file.page_version not in (1, 2):
         raise LabError(f"Parquet's data pages have version 1 or 2, not {file.page_version}")
     if (
