@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from lab.behaviours.known import ROW_BY_ROW, SPARK_3_2_NO_V3, VECTORIZED_ENCODING
+from lab.behaviours.t_known import DUCKDB_UNREADABLE, SPARK_UNREADABLE, TRINO_UNREADABLE, gap
 from lab.model import Behaviour, Call, Chain, Cure, Expect, Outcome, Step, Table, Trap, Variant, Where
 from lab.tables import encodings
 from lab.tables.encodings import NAMESPACE, PAIRS, WORDS, column
@@ -280,11 +281,38 @@ HADOOP_LZ4 = _over_few(
 )
 
 
+NO_NANOSECONDS = (
+    SPARK_3_2_NO_V3,
+    gap(
+        "spark-*",
+        "Spark has no timestamp finer than microseconds, and Iceberg's TypeToSparkType therefore no type for it",
+        SPARK_UNREADABLE,
+        ("java.lang.UnsupportedOperationException", "type to Spark: timestamp"),
+        at="read",
+    ),
+    gap(
+        "trino-476",
+        "Trino 476 has no type for the column, and so no table",
+        TRINO_UNREADABLE,
+        ("GENERIC_INTERNAL_ERROR", "from Iceberg type 'timestamp"),
+        at="read",
+    ),
+)
+NO_NANOSECONDS_UTC = (
+    *NO_NANOSECONDS,
+    gap(
+        "duckdb-*",
+        "DuckDB takes on a table's columns before it reads any, and does not know this type",
+        DUCKDB_UNREADABLE,
+        ("_duckdb.Error", "Unrecognized primitive type: timestamptz_ns"),
+        at="read",
+    ),
+)
 NANOSECONDS = _over_few(
-    "E-timestamp-ns", "Nanoseconds in every encoding", encodings.NANOSECONDS, (SPARK_3_2_NO_V3, *GAPS)
+    "E-timestamp-ns", "Nanoseconds in every encoding", encodings.NANOSECONDS, (*NO_NANOSECONDS, *GAPS)
 )
 NANOSECONDS_UTC = _over_few(
-    "E-timestamptz-ns", "Nanoseconds in UTC in every encoding", encodings.NANOSECONDS_UTC, (SPARK_3_2_NO_V3, *GAPS)
+    "E-timestamptz-ns", "Nanoseconds in UTC in every encoding", encodings.NANOSECONDS_UTC, (*NO_NANOSECONDS_UTC, *GAPS)
 )
 GEOMETRY = _over_few("E-geometry", "A geometry in every encoding", encodings.GEOMETRY, (SPARK_3_2_NO_V3, *GAPS))
 GEOGRAPHY = _over_few("E-geography", "A geography in every encoding", encodings.GEOGRAPHY, (SPARK_3_2_NO_V3, *GAPS))
