@@ -137,12 +137,24 @@ class DeleteFile:
 
 
 @dataclass(frozen=True)
+class Statistics:
+    """What is told of a whole table, once its files stand: of its columns, and of its partitions.
+
+    `distinct` maps a column to how many distinct values are said to be in it; beside that number stands a sketch of
+    those that its files really have. With `partitions` there is a file of partition statistics too.
+    """
+
+    distinct: Mapping[str, int] = field(default_factory=dict)
+    partitions: bool = False
+
+
+@dataclass(frozen=True)
 class Table:
     """A table and its truth: Iceberg types, rows, format version, properties. Knows no engine.
 
     With `files` these are registered instead of rows being inserted: the data files in one commit, then the
-    delete files in another; `rows` is what must come back. `defaults` are initial ones, for rows of files
-    without the column (v3).
+    delete files in another; `rows` is what must come back. `defaults` fill in a column that a file lacks and one
+    that an INSERT leaves out (v3); `write_defaults` are of INSERT alone, where they differ.
     """
 
     name: str
@@ -152,6 +164,9 @@ class Table:
     properties: Mapping[str, str | None] = field(default_factory=dict)  # None: not even the catalog's, with `files`
     files: tuple[DataFile | DeleteFile, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    write_defaults: Mapping[str, Any] = field(default_factory=dict)
+    partition: str | None = None  # a column by whose value, one in each data file, the table is partitioned
+    statistics: Statistics | None = None
     given: bool = True  # False: a case finds the namespace alone, and its own steps make the table
 
 

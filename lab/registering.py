@@ -10,14 +10,14 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lab.asking import done
 from lab.engines import GENERATIONS, Session
 from lab.engines.worker import WORKERS, Worker, WorkerSession
 from lab.errors import LabError
-from lab.model import Call, DataFile, DeleteFile, Generation, Statement, Table
+from lab.model import Call, DataFile, DeleteFile, Failure, Generation, Statement, Table
 from lab.runtime.host import Host
 from lab.tables import files, puffin
 from lab.tables.parquet import Footer, footer
@@ -37,9 +37,9 @@ class Writer:
 
     def write(self, library: Session, table: Table, file: DataFile, to: Path) -> Footer:
         """Writes a declared data file and returns what it contains. Raises LabError where that is not as declared."""
-        places = [place for place, (name, _) in enumerate(table.columns) if name not in file.without]
+        places = files.places(table, file)
         columns = [table.columns[place] for place in places]
-        rows = [tuple(row[place] for place in places) for row in (table.rows if file.rows is None else file.rows)]
+        rows = [tuple(row[place] for place in places) for row in files.rows_of(table, file)]
         if file.path is not None:
             try:
                 shutil.copyfile(file.path, to)
@@ -49,7 +49,7 @@ class Writer:
             there = files.schema(Table(table.name, table.format_version, tuple(columns), ()))
             for field, place in zip(there["fields"], places, strict=True):
                 field["id"] = place + 1
-            done(library, Call("write", {"file": str(to), "schema": there, "codec": "lz4", "rows": rows}))
+            _do(library, table, Call("write", {"file": str(to), "schema": there, "codec": "lz4", "rows": rows}))
         else:
             described = [
                 {
@@ -61,9 +61,9 @@ class Writer:
                 }
                 for name, kind in columns
             ]
-            self._parquet(to, described, rows, file.page_version)
+            self._parquet(table, to, described, rows, file.page_version)
         found = footer(to.read_bytes(), str(file.path or to.name))
-        files.compare(file, found, files.field_ids(table))
+        files.compare(table, file, found)
         return found
 
     def write_deletes(self, table: Table, file: DeleteFile, data: str, to: Path) -> None:
@@ -81,19 +81,22 @@ class Writer:
             {"name": name, "type": kind, "id": number, "encoding": "PLAIN", "codec": "zstd"}
             for name, kind, number in columns
         ]
-        self._parquet(to, described, rows, 1)
+        self._parquet(table, to, described, rows, 1)
 
     def close(self) -> None:
         self._arrow.close()
         self._worker.stop()
 
     def _parquet(
-        self, to: Path, columns: Sequence[Mapping[str, Any]], rows: Sequence[Sequence[Any]], page_version: int
+        self,
+        table: Table,
+        to: Path,
+        columns: Sequence[Mapping[str, Any]],
+        rows: Sequence[Sequence[Any]],
+        page_version: int,
     ) -> None:
-        if hadoop := [column["name"] for column in columns if column["codec"] == files.HADOOP_LZ4]:
-            raise LabError(f"{files.HADOOP_LZ4} is a whole file's codec, not that of {', '.join(hadoop)} alone")
         args = {"file": str(to), "columns": list(columns), "page_version": page_version, "rows": list(rows)}
-        done(self._arrow, Call("write", args))
+        _do(self._arrow, table, Call("write", args))
 
 
 def register(
@@ -104,8 +107,25 @@ def register(
     table: Table,
     properties: Mapping[str, str | None],
 ) -> None:
-    """Makes the table. Raises LabError that says what is wrong with the declaration; then there is no table."""
+    """Makes the table. Raises LabError that says in one line what is wrong; then there is no table, whatever it was."""
     files.check(table)
+    try:
+        _register(library, writer, rest, namespace, table, properties)
+    except LabError:
+        raise
+    except Exception as error:  # the store's, or a fault of the lab's own: the run goes on without this table
+        told = " ".join(str(error).split())[:300]
+        raise LabError(f"{table.name} can't be registered: {type(error).__name__}: {told}") from error
+
+
+def _register(
+    library: Session,
+    writer: Writer,
+    rest: RestCatalog,
+    namespace: str,
+    table: Table,
+    properties: Mapping[str, str | None],
+) -> None:
     data = [file for file in table.files if isinstance(file, DataFile)]
     deletes = [file for file in table.files if isinstance(file, DeleteFile)]
     with tempfile.TemporaryDirectory() as folder:
@@ -116,8 +136,9 @@ def register(
         ]
         names = {"namespace": namespace, "table": table.name}
         settings = {"format-version": str(table.format_version), **table.properties, **properties}
-        done(library, Call("create_namespace", {"namespace": namespace}))
-        done(library, Call("create_table", {**names, "schema": files.schema(table), "properties": settings}))
+        _do(library, table, Call("create_namespace", {"namespace": namespace}))
+        made = {"schema": files.schema(table), "properties": settings, "partition": table.partition}
+        _do(library, table, Call("create_table", {**names, **made}))
         try:
             place = _Place(rest.load_table(namespace, table.name))
             committed = [
@@ -125,20 +146,38 @@ def register(
                 for file, path, found in written
             ]
             if committed:
-                done(library, Call("commit", {**names, "data": committed}))
+                _do(library, table, Call("commit", {**names, "data": committed}))
             if deletes:
                 described = []
                 for number, delete in enumerate(deletes):
                     path = Path(
                         folder, f"{number}.{'puffin' if delete.kind == 'deletion-vector' else 'deletes.parquet'}"
                     )
-                    target = committed[delete.file]["file-path"]
+                    # An equality delete names no data file, and there may be none.
+                    target = "" if delete.kind == "equality-delete" else committed[delete.file]["file-path"]
                     writer.write_deletes(table, delete, target, path)
                     described.append(files.delete_file(table, delete, place.put(path), path.stat().st_size, target))
-                done(library, Call("commit", {**names, "deletes": described}))
-        except LabError:
-            done(library, Call("drop_table", names))
+                _do(library, table, Call("commit", {**names, "deletes": described}))
+            if told := table.statistics:
+                blobs = files.blobs(table, told.distinct)
+                _do(library, table, Call("set_statistics", {**names, "blobs": blobs}))
+                if told.partitions:
+                    _do(library, table, Call("set_partition_statistics", names))
+        except BaseException:
+            with suppress(Exception):  # what went wrong first is what the user must be told
+                library.execute(Call("drop_table", names))
             raise
+
+
+def _do(session: Session, table: Table, call: Call) -> None:
+    """Says what must not fail. Raises LabError of one line: which table, which operation, the innermost cause."""
+    answer = session.execute(call)
+    if isinstance(answer, Failure):
+        cause = answer.causes[-1]
+        told = " ".join(cause.message.split())[:300]
+        raise LabError(
+            f"{table.name} can't be made as declared: {call.op} failed of {cause.cls}: {told}; change its declaration"
+        )
 
 
 class _Place:

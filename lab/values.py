@@ -54,6 +54,18 @@ class Nanoseconds:
     def __init__(self, text: str) -> None:
         self.text = text
 
+    @classmethod
+    def of(cls, since_1970: int, zone: str = "") -> Nanoseconds:
+        """Of a number of nanoseconds; `zone` is "" or "+00:00"."""
+        seconds, fraction = divmod(since_1970, 10**9)
+        moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
+        return cls(f"{moment.isoformat()}.{fraction:09}{zone}")
+
+    def since_1970(self) -> int:
+        """As a number of nanoseconds."""
+        moment = dt.datetime.fromisoformat(self.text[:19])
+        return (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(seconds=1) * 10**9 + int(self.text[20:29])
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Nanoseconds) and self.text == other.text
 

@@ -43,6 +43,9 @@ PERMITTED = {
     "rewrite-data-files": "rewrite_data_files, OPTIMIZE",
 }
 
+FEW = 3  # columns that a square of the encodings' page names instead of counting them
+_ReadAll = dict[tuple[str, str, str], dict[str, bool]]  # (behaviour, way, generation) → column → whether it is read
+
 
 def shown(behaviours: str | None = None) -> str:
     """The matrix of the record, with its notes."""
@@ -60,17 +63,19 @@ def matrix() -> str:
 
 def encodings() -> str:
     """docs/encodings.md: who reads which encoding of Parquet since when, and what it costs to do without batches."""
-    read_all: dict[tuple[str, str, str], list[bool]] = {}
+    read_all: _ReadAll = {}
     for line in read(RECORD):
         if line["type"] == "cell" and line["cell"]["behaviour"].startswith("E-"):
             cell = line["cell"]
-            key = (cell["behaviour"], WAYS[cell["variant"].partition("/")[0]], cell["reader"])
-            read_all.setdefault(key, []).append(line["outcome"] == "works")
+            way, _, column = cell["variant"].partition("/")
+            key = (cell["behaviour"], WAYS[way], cell["reader"])
+            read_all.setdefault(key, {})[column] = line["outcome"] == "works"
     lines = [
         "# Encodings of Parquet: the first version that reads each",
         "",
-        "Each column alone, with nulls, in a v2 table; the oldest generation here that reads all types which may have "
-        "the encoding. *some* says of how many types it reads those that it does. Every pair is a cell of "
+        "Each column alone, with nulls, in a v2 table: the oldest generation here that reads all types which may have "
+        "the encoding and, before it, each one that reads more of them than those before, with how many and (where "
+        "it is a few) which are missing. Every pair is a cell of "
         "[the matrix](matrix.md); Iceberg's own versions between these were not run.",
         "",
     ]
@@ -89,14 +94,22 @@ def encodings() -> str:
     return "\n".join([*lines, "", *_fallback(), ""])
 
 
-def _since(read_all: dict[tuple[str, str, str], list[bool]], behaviour: str, way: str, names: list[str]) -> str:
+def _since(read_all: _ReadAll, behaviour: str, way: str, names: list[str]) -> str:
+    """Each generation, oldest first, that reads more columns than those before it, up to one that reads all."""
     seen = {name: read_all[behaviour, way, name] for name in names if (behaviour, way, name) in read_all}
-    if whole := next((name for name, worked in seen.items() if all(worked)), None):
-        return whole.replace("+", " ")
     if not seen:
         return "·"
-    name, worked = max(seen.items(), key=lambda one: sum(one[1]))
-    return f"some: {sum(worked)} of {len(worked)}, {name.replace('+', ' ')}" if any(worked) else "none"
+    told, most = [], 0
+    for name, columns in seen.items():
+        missing = [column for column, worked in columns.items() if not worked]
+        if (count := len(columns) - len(missing)) > most:
+            most = count
+            which = f" (not {', '.join(missing)})" if 0 < len(missing) <= FEW else ""
+            whole = name.replace("+", " ")
+            told.append(f"{count} of {len(columns)}{which}: {whole}" if missing else f"all: {whole}" if told else whole)
+            if not missing:
+                break
+    return "<br>".join(told) or "none"
 
 
 def _fallback() -> list[str]:

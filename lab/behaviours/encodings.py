@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from lab.behaviours.known import ROW_BY_ROW, SPARK_3_2_NO_V3, VECTORIZED_ENCODING
+from lab.behaviours.t_known import DUCKDB_UNREADABLE, SPARK_UNREADABLE, TRINO_UNREADABLE, gap
 from lab.model import Behaviour, Call, Chain, Cure, Expect, Outcome, Step, Table, Trap, Variant, Where
 from lab.tables import encodings
 from lab.tables.encodings import NAMESPACE, PAIRS, WORDS, column
+from lab.tables.files import UNKNOWN
 
 VECTORIZATION = "spark.sql.iceberg.vectorization.enabled"
 OFF = "not-vectorized"
@@ -27,7 +29,7 @@ def select(table: Table, name: str) -> tuple[Step, ...]:
     scan = Call("scan", {"namespace": "{namespace}", "table": "{table_name}", "columns": [name]})
     return (
         Step("read", f"SELECT {name} FROM {{table}}", scan, truth={"spark": texts, "*": rows}),  # Spark has no uuid
-        Step("stored", look=f"stored:{name}", always=True),
+        *([] if dict(table.columns)[name] == UNKNOWN else [Step("stored", look=f"stored:{name}", always=True)]),
     )
 
 
@@ -36,7 +38,7 @@ def variants(table: Table, columns: Sequence[str]) -> tuple[Variant, ...]:
 
     Where that helps all generations but the oldest, the oldest has a variant of its own, which is no cure.
     """
-    loads = table not in (encodings.TIMES, encodings.FORMAT_V3)  # the oldest can't even load those
+    loads = table is not encodings.TIMES and table.format_version < 3  # the oldest can't even load those
     found = []
     for name in columns:
         word = name.lower().replace("_", "-")
@@ -277,3 +279,41 @@ CODEC = _over_few("E-codec", "Every codec, lz4 being LZ4_RAW", encodings.CODECS,
 HADOOP_LZ4 = _over_few(
     "E-hadoop-lz4", "LZ4 in Hadoop's framing, the codec that Parquet deprecated", encodings.HADOOP, LZ4_FRAMED
 )
+
+
+NO_NANOSECONDS = (
+    SPARK_3_2_NO_V3,
+    gap(
+        "spark-*",
+        "Spark has no timestamp finer than microseconds, and Iceberg's TypeToSparkType therefore no type for it",
+        SPARK_UNREADABLE,
+        ("java.lang.UnsupportedOperationException", "type to Spark: timestamp"),
+        at="read",
+    ),
+    gap(
+        "trino-476",
+        "Trino 476 has no type for the column, and so no table",
+        TRINO_UNREADABLE,
+        ("GENERIC_INTERNAL_ERROR", "from Iceberg type 'timestamp"),
+        at="read",
+    ),
+)
+NO_NANOSECONDS_UTC = (
+    *NO_NANOSECONDS,
+    gap(
+        "duckdb-*",
+        "DuckDB takes on a table's columns before it reads any, and does not know this type",
+        DUCKDB_UNREADABLE,
+        ("_duckdb.Error", "Unrecognized primitive type: timestamptz_ns"),
+        at="read",
+    ),
+)
+NANOSECONDS = _over_few(
+    "E-timestamp-ns", "Nanoseconds in every encoding", encodings.NANOSECONDS, (*NO_NANOSECONDS, *GAPS)
+)
+NANOSECONDS_UTC = _over_few(
+    "E-timestamptz-ns", "Nanoseconds in UTC in every encoding", encodings.NANOSECONDS_UTC, (*NO_NANOSECONDS_UTC, *GAPS)
+)
+GEOMETRY = _over_few("E-geometry", "A geometry in every encoding", encodings.GEOMETRY, (SPARK_3_2_NO_V3, *GAPS))
+GEOGRAPHY = _over_few("E-geography", "A geography in every encoding", encodings.GEOGRAPHY, (SPARK_3_2_NO_V3, *GAPS))
+NOTHING = _over_few("E-unknown", "A column of no type at all", encodings.UNKNOWN, (SPARK_3_2_NO_V3, *GAPS))

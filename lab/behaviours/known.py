@@ -92,3 +92,10 @@ DEFAULT_OVERLOOKED = Trap(
     },
     remedy="read with Iceberg 1.8 or newer, with Trino 483, or write the column into every data file",
 )
+MUST_BE_NAMED = Trap(
+    "spark-insert-all-columns",
+    "Spark refuses an INSERT that leaves a column out",
+    r"Cannot find data for the output column `\w+`",
+    "org.apache.spark.sql.catalyst.analysis.TableOutputResolver$.resolveOutputColumns",
+    remedy="name every column and give its value; Spark 4.1 takes such an INSERT",
+)

@@ -5,14 +5,18 @@ commits what no SQL makes. A statement is a `Call`; names are case-sensitive, a 
 
     create_namespace(namespace)
         does nothing where it exists
-    create_table(namespace, table, schema, properties)
+    create_table(namespace, table, schema, properties, partition)
         schema as in metadata.json (`{"type": "struct", "fields": […]}`, `initial-default` included); a property
-        of None is taken away from those that the catalog gives
+        of None is taken away from those that the catalog gives; `partition` may name a column to partition by
     drop_table(namespace, table)
         purges nothing
     commit(namespace, table, data, deletes)
         one snapshot of these files, each in the words of the REST specification's ContentFile
         (`{"spec-id": 0, "content": "data", "file-path": …}`), metrics and bounds included. Since 1.10
+    set_statistics(namespace, table, blobs)
+        a Puffin file of the current snapshot: {"type", "fields" (ids), "properties", "content" (bytes)} of each blob
+    set_partition_statistics(namespace, table)
+        of the current snapshot, computed by the library itself. In this way since 1.11
     write(file, schema, codec, rows)
         a Parquet file on this machine, by the library's own writer
     scan(namespace, table, columns)                                   → the rows, types as Iceberg names them
@@ -124,6 +128,8 @@ class Session:
                 self.create_table,
                 self.drop_table,
                 self.commit,
+                self.set_statistics,
+                self.set_partition_statistics,
                 self.write,
                 self.scan,
             )
@@ -149,16 +155,30 @@ class Session:
         return Rows()
 
     def create_table(
-        self, namespace: str, table: str, schema: Mapping[str, Any], properties: Mapping[str, str | None]
+        self,
+        namespace: str,
+        table: str,
+        schema: Mapping[str, Any],
+        properties: Mapping[str, str | None],
+        partition: str | None = None,
     ) -> Rows:
         columns = self._iceberg.SchemaParser.fromJson(json.dumps(schema))
+        builder = self._catalog.buildTable(self._name(namespace, table), columns)
+        if partition is not None:
+            builder = builder.withPartitionSpec(
+                self._iceberg.PartitionSpec.builderFor(columns).identity(partition).build()
+            )
         given = {key: value for key, value in properties.items() if value is not None}
-        made = self._catalog.buildTable(self._name(namespace, table), columns).withProperties(given).create()
+        made = builder.withProperties(given).create()
         if taken := [key for key, value in properties.items() if value is None and made.properties().containsKey(key)]:
             change = made.updateProperties()
             for key in taken:
                 change.remove(key)
-            change.commit()
+            try:
+                change.commit()
+            except BaseException:
+                self.drop_table(namespace, table)
+                raise
         return Rows()
 
     def drop_table(self, namespace: str, table: str) -> Rows:
@@ -179,6 +199,42 @@ class Session:
         for file in deletes:
             snapshot.addDeletes(self._content(loaded, file))
         snapshot.commit()
+        return Rows()
+
+    def set_statistics(self, namespace: str, table: str, blobs: Sequence[Mapping[str, Any]]) -> Rows:
+        loaded = self._catalog.loadTable(self._name(namespace, table))
+        snapshot, puffin = loaded.currentSnapshot(), self._iceberg.puffin
+        place = f"{loaded.location()}/metadata/{uuid.uuid4()}.stats"
+        writer = puffin.Puffin.write(loaded.io().newOutputFile(place)).createdBy("iceberg-lab").build()
+        for blob in blobs:
+            content = self._gateway.jvm.java.nio.ByteBuffer.wrap(blob["content"])
+            writer.add(
+                puffin.Blob(
+                    blob["type"],
+                    list(blob["fields"]),
+                    snapshot.snapshotId(),
+                    snapshot.sequenceNumber(),
+                    content,
+                    None,
+                    dict(blob["properties"]),
+                )
+            )
+        writer.finish()
+        told = self._iceberg.GenericStatisticsFile(
+            snapshot.snapshotId(),
+            place,
+            writer.fileSize(),
+            writer.footerSize(),
+            getattr(self._iceberg.GenericBlobMetadata, "from")(writer.writtenBlobsMetadata()),
+        )
+        writer.close()
+        loaded.updateStatistics().setStatistics(told).commit()
+        return Rows()
+
+    def set_partition_statistics(self, namespace: str, table: str) -> Rows:
+        loaded = self._catalog.loadTable(self._name(namespace, table))
+        told = self._iceberg.PartitionStatsHandler.computeAndWriteStatsFile(loaded)
+        loaded.updatePartitionStatistics().setPartitionStatistics(told).commit()
         return Rows()
 
     def write(self, file: str, schema: Mapping[str, Any], codec: str, rows: Sequence[Sequence[Any]]) -> Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import struct
 import uuid
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -10,10 +11,17 @@ from typing import Any
 
 from lab.model import DataFile, Table
 from lab.tables.files import ENCODES, HADOOP_LZ4, physical
+from lab.values import Nanoseconds
 
 NAMESPACE = "ENCODINGS"
 
-# A word for each primitive type of Iceberg's, with two values: decimals as INT32, INT64 and FIXED_LEN_BYTE_ARRAY.
+
+def _point(x: float, y: float) -> bytes:
+    """A point in well-known binary, little-endian."""
+    return struct.pack("<BIdd", 1, 1, x, y)
+
+
+# A word for each primitive type of Iceberg's v2, with two values: decimals as INT32, INT64 and FIXED_LEN_BYTE_ARRAY.
 TYPES: Mapping[str, tuple[str, Any, Any]] = {
     "boolean": ("boolean", True, False),
     "int": ("int", 1, -(2**31)),
@@ -36,6 +44,21 @@ TYPES: Mapping[str, tuple[str, Any, Any]] = {
     "fixed": ("fixed[4]", b"\x00\x01\x02\x03", b"\xff\xfe\xfd\xfc"),
     "binary": ("binary", b"\x00", b"\xff\x00\xfe"),
 }
+# Those that v3 adds and files have: shapes are WKB, points here.
+V3_TYPES: Mapping[str, tuple[str, Any, Any]] = {
+    "timestamp-ns": (
+        "timestamp_ns",
+        Nanoseconds("2026-07-01T09:00:00.000000001"),
+        Nanoseconds("1969-12-31T23:59:59.999999999"),
+    ),
+    "timestamptz-ns": (
+        "timestamptz_ns",
+        Nanoseconds("2026-07-01T09:00:00.000000001+00:00"),
+        Nanoseconds("1969-12-31T23:59:59.999999999+00:00"),
+    ),
+    "geometry": ("geometry", _point(1, 2), _point(-0.5, 1e300)),
+    "geography": ("geography", _point(1, 2), _point(-179.5, 89.5)),
+}
 # Parquet's name of an encoding → its word in ids and columns here.
 WORDS: Mapping[str, str] = {
     "PLAIN": "plain",
@@ -47,12 +70,19 @@ WORDS: Mapping[str, str] = {
     "BYTE_STREAM_SPLIT": "byte-stream-split",
 }
 Pair = tuple[str, str]  # (encoding, word of a type)
-PAIRS: tuple[Pair, ...] = tuple(
-    (encoding, word)
-    for encoding, takes in ENCODES.items()
-    for word, (kind, *_) in TYPES.items()
-    if physical(kind) in takes
-)
+
+
+def _pairs(types: Mapping[str, tuple[str, Any, Any]]) -> tuple[Pair, ...]:
+    return tuple(
+        (encoding, word)
+        for encoding, takes in ENCODES.items()
+        for word, (kind, *_) in types.items()
+        if physical(kind) in takes
+    )
+
+
+PAIRS = _pairs(TYPES)
+V3_PAIRS = _pairs(V3_TYPES)
 # An integer and a string column, in whichever encoding: over these the rest varies.
 FEW: tuple[Pair, ...] = tuple(pair for pair in PAIRS if pair[1] in ("int", "string"))
 
@@ -69,9 +99,10 @@ def _table(
     """Three rows or four: a value, a null, another value, the first again. nulls: some, none, all."""
     chosen = tuple(pairs)
     picks = {"some": (1, None, 2, 1), "none": (1, 2, 1), "all": (None, None, None)}[nulls]
-    rows = tuple(tuple(None if pick is None else TYPES[word][pick] for _, word in chosen) for pick in picks)
+    types = {**TYPES, **V3_TYPES}
+    rows = tuple(tuple(None if pick is None else types[word][pick] for _, word in chosen) for pick in picks)
     stored = DataFile(encodings={column(pair): pair[0] for pair in chosen}, codec="snappy", page_version=page_version)
-    columns = tuple((column(pair), TYPES[pair[1]][0]) for pair in chosen)
+    columns = tuple((column(pair), types[pair[1]][0]) for pair in chosen)
     return Table(name, format_version, columns, rows, files=(stored,))
 
 
@@ -80,6 +111,14 @@ GRID = _table("GRID", (pair for pair in PAIRS if pair[1] != "time"))
 TIMES = _table("TIMES", (pair for pair in PAIRS if pair[1] == "time"))
 PAGES_V2 = _table("PAGES_V2", FEW, page_version=2)
 FORMAT_V3 = _table("FORMAT_V3", FEW, format_version=3)
+# Each type by itself, as a reader that lacks one may load no table with it.
+NANOSECONDS, NANOSECONDS_UTC, GEOMETRY, GEOGRAPHY = (
+    _table(word.replace("-", "_").upper(), (pair for pair in V3_PAIRS if pair[1] == word), format_version=3)
+    for word in V3_TYPES
+)
+UNKNOWN = Table(
+    "UNKNOWN", 3, (("INT_PLAIN", "int"), ("NOTHING", "unknown")), ((1, None), (2, None)), files=(DataFile(),)
+)
 NO_NULLS = _table("NO_NULLS", FEW, nulls="none")
 ALL_NULLS = _table("ALL_NULLS", FEW, nulls="all")
 

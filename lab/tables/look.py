@@ -12,6 +12,8 @@ from minio import Minio
 from lab.catalogs.vending import session_name
 from lab.stores import StoreEndpoint, access, s3
 from lab.stores.access import Access
+from lab.tables import puffin, theta
+from lab.tables.files import deserialized
 from lab.tables.parquet import Footer, footer
 from lab.tables.rest import RestCatalog
 from lab.tables.row_ids import moves, overlaps
@@ -147,6 +149,44 @@ def stored(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
     return columns
 
 
+def metrics(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """manifests: what they tell of each column, data file by data file in the order in which they were added: its
+    lowest and highest value (bounds) and its count of nulls"""
+    schema = rest.load_table(namespace, table).metadata["schemas"][-1]
+    added = [file for snapshot in xray(rest, namespace, table) for file in snapshot.added if file.kind == "data"]
+    return {
+        column["name"]: {
+            "lowest": [_told(column, file.lower) for file in added],
+            "highest": [_told(column, file.upper) for file in added],
+            "nulls": [file.nulls.get(column["id"]) for file in added],
+        }
+        for column in schema["fields"]
+    }
+
+
+def _told(column: Mapping[str, Any], bounds: Mapping[int, bytes]) -> Any:
+    """A column's bound as JSON has it: a number, a text, or None where there is none."""
+    if column["id"] not in bounds:
+        return None
+    value = deserialized(column["type"], bounds[column["id"]])
+    return value if isinstance(value, int | float | str) else str(value)
+
+
+def statistics(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """metadata.json and its Puffin files: of each blob its type, its columns, the number of distinct values told of
+    them and that in the sketch itself; and the rows of each file of partition statistics"""
+    loaded = rest.load_table(namespace, table)
+    store, found = Store(loaded.credentials), []
+    columns = {field["id"]: field["name"] for field in loaded.metadata["schemas"][-1]["fields"]}
+    for file in loaded.metadata.get("statistics", []):
+        path = file["statistics-path"]
+        for blob, content in puffin.blobs(store.read(path), path):
+            names = [columns[number] for number in blob["fields"]]
+            found.append([blob["type"], *names, int(blob["properties"]["ndv"]), theta.counted(content)])
+    paths = [file["statistics-path"] for file in loaded.metadata.get("partition-statistics", [])]
+    return {"blobs": found, "partitions": [footer(store.read(path), path).rows for path in paths]}
+
+
 def compressed(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
     """footers of the data files that the last snapshot added: their codecs, their writer, and the table's property"""
     last = _footers(rest, namespace, table)
@@ -177,6 +217,8 @@ LOOKS: Mapping[str, Look] = {
     "row_ids": row_ids,
     "names": names,
     "stored": stored,
+    "metrics": metrics,
+    "statistics": statistics,
     "compressed": compressed,
 }
 

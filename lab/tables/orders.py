@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
-from lab.model import DataFile, DeleteFile, Table
+from lab.model import DataFile, DeleteFile, Statistics, Table
 
 NAMESPACE = "ANALYTICS"
 
@@ -87,15 +88,53 @@ POSITIONED_V2 = replace(
     rows=ORDERS_V2.rows[:2],
     files=(DataFile(rows=ORDERS_V2.rows), DeleteFile("position-delete", positions=(2,))),
 )
+
+
+def _alone(order: Order, **told: Any) -> DataFile:
+    """A file of one row; `told` is what the manifest says of it."""
+    return DataFile(rows=(order,), **told)
+
+
+# A file for each row, so that bounds tell the one that a filter needs from those it does not.
 BOUNDED_V2 = replace(
     ORDERS_V2,
     name="BOUNDED_V2",
-    files=(
-        DataFile(
-            bounds={
-                name: (min(values), max(values))
-                for (name, _), values in zip(COLUMNS, zip(*ORDERS_V2.rows, strict=True), strict=True)
-            }
-        ),
+    files=tuple(
+        _alone(row, bounds={name: (value, value) for (name, _), value in zip(COLUMNS, row, strict=True)})
+        for row in ORDERS_V2.rows
     ),
+)
+COUNTED_V2 = replace(
+    ORDERS_V2,
+    name="COUNTED_V2",
+    rows=(ORDERS_V2.rows[0], (*ORDERS_V2.rows[1][:5], None), ORDERS_V2.rows[2]),
+)
+COUNTED_V2 = replace(COUNTED_V2, files=tuple(_alone(row) for row in COUNTED_V2.rows))
+# The same, and its manifest lies: who skips files by what it says misses rows, which shows that it does.
+MISBOUNDED_V2 = replace(
+    BOUNDED_V2,
+    name="MISBOUNDED_V2",
+    files=(*BOUNDED_V2.files[:2], _alone(ORDERS_V2.rows[2], bounds={"ORDER_ID": (1, 1)})),
+)
+MISCOUNTED_V2 = replace(
+    COUNTED_V2,
+    name="MISCOUNTED_V2",
+    files=(
+        COUNTED_V2.files[0],
+        _alone(COUNTED_V2.rows[1], nulls={"WRITTEN_BY": 0}),
+        _alone(COUNTED_V2.rows[2], nulls={"WRITTEN_BY": 1}),
+    ),
+)
+
+# The column's default has changed since: old rows keep the initial one, new ones take the other.
+REDEFAULTED_V3 = replace(DEFAULTED_V3, name="REDEFAULTED_V3", write_defaults={"WRITTEN_BY": "somebody"})
+
+# Two partitions, each with a file; what is told of QUANTITY is not so, which shows who goes by it.
+TOLD_V2 = replace(
+    ORDERS_V2,
+    name="TOLD_V2",
+    rows=(*ORDERS_V2.rows, order(4, "desk", 1, "25000.00", "2026-07-01 15:00", "lab")),
+    files=(DataFile(rows=ORDERS_V2.rows), _alone(order(4, "desk", 1, "25000.00", "2026-07-01 15:00", "lab"))),
+    partition="WRITTEN_BY",
+    statistics=Statistics({"ORDER_ID": 4, "QUANTITY": 2}, partitions=True),
 )

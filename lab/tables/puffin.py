@@ -1,4 +1,4 @@
-"""Deletion vectors as bytes, and the Puffin files that hold them, from the two specifications of Iceberg's."""
+"""Puffin files: a deletion vector as bytes, and the blobs of any file, from the two specifications of Iceberg's."""
 
 from __future__ import annotations
 
@@ -40,6 +40,18 @@ def puffin(positions: Sequence[int], data: str) -> bytes:
     }
     payload = json.dumps(footer).encode()
     return MAGIC + blob + MAGIC + payload + struct.pack("<ii", len(payload), 0) + MAGIC
+
+
+def blobs(content: bytes, name: str) -> list[tuple[dict[str, Any], bytes]]:
+    """Description and bytes of each blob of a file. Raises LabError that names it if it is no Puffin, or compressed."""
+    try:
+        length, flags, magic = struct.unpack("<ii4s", content[-12:])
+        if content[:4] != MAGIC or magic != MAGIC or flags != 0:
+            raise ValueError
+        found = json.loads(content[-12 - length : -12])["blobs"]
+    except (ValueError, struct.error, LookupError):
+        raise LabError(f"{name} is no Puffin file with a plain footer; write it anew") from None
+    return [(blob, content[blob["offset"] : blob["offset"] + blob["length"]]) for blob in found]
 
 
 def vector(positions: Sequence[int]) -> bytes:

@@ -6,11 +6,26 @@ to write on this machine, Iceberg's type and field id of each column, and Parque
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from lab.values import Nanoseconds
+
+
+class _Shape(pa.ExtensionType):  # type: ignore[misc]  # untyped there
+    """What PyArrow writes as Parquet's GEOMETRY or GEOGRAPHY: by its extension's name and, as JSON, its edges."""
+
+    def __init__(self, edges: dict[str, str]) -> None:
+        self._edges = edges
+        super().__init__(pa.binary(), "geoarrow.wkb")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return json.dumps(self._edges).encode()
+
 
 _DICTIONARY = "RLE_DICTIONARY"
 _TYPES = {
@@ -23,9 +38,13 @@ _TYPES = {
     "time": pa.time64("us"),
     "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", tz="UTC"),
+    "timestamp_ns": pa.timestamp("ns"),
+    "timestamptz_ns": pa.timestamp("ns", tz="UTC"),
     "string": pa.string(),
     "uuid": pa.uuid(),
     "binary": pa.binary(),
+    "geometry": _Shape({}),
+    "geography": _Shape({"edges": "spherical"}),
 }
 
 
@@ -46,7 +65,7 @@ class Session:
             pa.field(column["name"], _arrow(column["type"]), metadata={"PARQUET:field_id": str(column["id"])})
             for column in columns
         ]
-        arrays = [pa.array([row[place] for row in statement["rows"]], f.type) for place, f in enumerate(fields)]
+        arrays = [_array([row[place] for row in statement["rows"]], f.type) for place, f in enumerate(fields)]
         pq.write_table(
             pa.table(arrays, pa.schema(fields)),
             statement["file"],
@@ -58,6 +77,12 @@ class Session:
             store_schema=False,  # Arrow's own schema beside Parquet's: no other writer has it
         )
         return [], []
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if isinstance(kind, _Shape):
+        return pa.ExtensionArray.from_storage(kind, pa.array(values, kind.storage_type))
+    return pa.array([v.since_1970() if isinstance(v, Nanoseconds) else v for v in values], kind)
 
 
 def _arrow(kind: str) -> pa.DataType:
