@@ -93,7 +93,7 @@ EXACT = "the catalog compares names letter by letter, and this engine asks for t
 IN_ANOTHER_CASE = Trap(
     "name-in-another-case",
     "A table is not found: by this name there is none, but perhaps by one in another case",
-    r"Table or view not found: |\[TABLE_OR_VIEW_NOT_FOUND\]|Table with name .+ does not exist( because schema)?"
+    r"Table or view not found: |\[TABLE_OR_VIEW_NOT_FOUND\]|Table with name .+ does not exist"
     r"|NoSuchTable\w+: Table does not exist: |404 Client Error: Not Found for url: \S+/namespaces/\S+/tables/",
     {
         "spark-*": "org.apache.iceberg.rest.RESTSessionCatalog.loadTable",

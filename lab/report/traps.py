@@ -270,7 +270,7 @@ def cures(of: Sequence[Line], cells: Iterable[Line]) -> Iterator[Cured]:
     """Each declared cure of cells that the cells of a record show to help."""
     works = {_place(line["cell"]): line for line in cells if line["outcome"] == "works"}
     shown: dict[tuple[Any, ...], tuple[Cure, list[Way], list[str], list[str]]] = {}
-    statements = {step["name"] for line in of if (step := failing(line))}
+    statements = {verb for line in of for verb in _verb(line)}
     for line in of:
         for variant in curing(line):
             cure = variant.cure
@@ -281,10 +281,16 @@ def cures(of: Sequence[Line], cells: Iterable[Line]) -> Iterator[Cured]:
             key = (cure.where, tuple(settings.items()), cure.text, cure.cost)
             _, _, names, steps = shown.setdefault(key, (cure, ways(cure.where, settings, cure.text), [], []))
             names.append(name(cured["cell"]))
-            steps += [step["name"] for step in [failing(line)] if step]
+            steps += _verb(line)
     for cure, said, names, steps in shown.values():
         some = tuple(dict.fromkeys(steps)) if set(steps) < statements else ()
         yield Cured(cure, tuple(said), tuple(dict.fromkeys(names)), some)
+
+
+def _verb(line: Line) -> list[str]:
+    """The first word of a cell's failing statement; nothing where none failed."""
+    step = failing(line)
+    return re.findall(r"^\w+", step["statement"]) if step else []
 
 
 def cure_line(cured: Cured) -> str:
