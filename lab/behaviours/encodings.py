@@ -10,10 +10,18 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from lab.behaviours.known import ROW_BY_ROW, SPARK_3_2_NO_V3, VECTORIZED_ENCODING
-from lab.behaviours.t_known import DUCKDB_UNREADABLE, SPARK_UNREADABLE, TRINO_UNREADABLE, gap
+from lab.behaviours.t_known import (
+    DUCKDB_GEOGRAPHY,
+    DUCKDB_UNREADABLE,
+    PYICEBERG_GEOMETRY,
+    SPARK_UNREADABLE,
+    TRINO_GEO,
+    TRINO_UNREADABLE,
+    gap,
+)
 from lab.model import Behaviour, Call, Chain, Cure, Expect, Outcome, Step, Table, Trap, Variant, Where
 from lab.tables import encodings
-from lab.tables.encodings import NAMESPACE, PAIRS, WORDS, column
+from lab.tables.encodings import NAMESPACE, PAIRS, V3_PAIRS, WORDS, column
 from lab.tables.files import UNKNOWN
 
 VECTORIZATION = "spark.sql.iceberg.vectorization.enabled"
@@ -63,7 +71,7 @@ WORKS = Expect(Outcome.WORKS, "Parquet's specification has this for all its read
 FLOATS = ("float", "double")
 # Before Parquet 2.11 BYTE_STREAM_SPLIT was for floating point alone; many readers still take it so.
 SPLIT_INTEGERS = ",".join(
-    f"*/{variant(pair)}" for pair in PAIRS if pair[0] == "BYTE_STREAM_SPLIT" and pair[1] not in FLOATS
+    f"*/{variant(pair)}" for pair in (*PAIRS, *V3_PAIRS) if pair[0] == "BYTE_STREAM_SPLIT" and pair[1] not in FLOATS
 )
 
 
@@ -308,12 +316,100 @@ NO_NANOSECONDS_UTC = (
         at="read",
     ),
 )
+
+
+def _no_type(kind: str, trino_483: tuple[str, str], trap_483: Trap, sparks: str, why: str) -> tuple[Expect, ...]:
+    """Who can't load a table with a column of this type: one column, and no other can be read either."""
+    return (
+        SPARK_3_2_NO_V3,
+        gap(
+            sparks,
+            why,
+            SPARK_UNREADABLE,
+            ("java.lang.UnsupportedOperationException", f"type to Spark: {kind}"),
+            at="read",
+        ),
+        gap(
+            "trino-476",
+            "Trino 476 has no type for the column, and so no table",
+            TRINO_UNREADABLE,
+            ("GENERIC_INTERNAL_ERROR", f"from Iceberg type '{kind}"),
+            at="read",
+        ),
+        gap(
+            "trino-483",
+            "Trino 483 has no type for the column, and so no table"
+            if kind == "unknown"
+            else "its geospatial plugin, which has the type, is not part of the server as assembled here",
+            trap_483,
+            trino_483,
+            at="read",
+        ),
+    )
+
+
+SINCE_1_12 = "Iceberg maps the type to Spark's since 1.12, on Spark 4.1 alone"
+NO_UNKNOWN = (
+    *_no_type(
+        "unknown",
+        ("NOT_SUPPORTED", "from Iceberg type 'unknown"),
+        TRINO_UNREADABLE,
+        "spark-3.5*",
+        "Iceberg 1.10 knows the type on Spark 4 and not on 3.5, whose TypeToSparkType has nothing for it",
+    ),
+    gap(
+        "duckdb-*",
+        "DuckDB takes on a table's columns before it reads any, and does not know this type",
+        DUCKDB_UNREADABLE,
+        ("_duckdb.Error", "Unrecognized primitive type: unknown"),
+        at="read",
+    ),
+)
+NO_GEOMETRY = (
+    *_no_type(
+        "geometry",
+        ("TYPE_NOT_FOUND", "Unknown type: Geometry"),
+        TRINO_GEO,
+        "spark-3.5*,spark-4.0*,spark-4.1*1.11*",
+        SINCE_1_12,
+    ),
+    gap(
+        "pyiceberg-*",
+        "PyIceberg takes the column for binary, as it is stored, and then promotes it to no geometry",
+        PYICEBERG_GEOMETRY,
+        ("pyiceberg.exceptions.ResolveError", "Cannot promote an binary to geometry"),
+        at="read",
+    ),
+)
+NO_GEOGRAPHY = (
+    *_no_type(
+        "geography",
+        ("TYPE_NOT_FOUND", "Unknown type: SphericalGeography"),
+        TRINO_GEO,
+        "spark-3.5*,spark-4.0*,spark-4.1*1.11*",
+        SINCE_1_12,
+    ),
+    gap(
+        "duckdb-*",
+        "DuckDB knows the type by name only, and so refuses the whole table",
+        DUCKDB_GEOGRAPHY,
+        ("_duckdb.NotImplementedException", "Geography support"),
+        at="read",
+    ),
+    gap(
+        "pyiceberg-*",
+        "PyIceberg takes the column for binary, as it is stored, and then promotes it to no geography",
+        PYICEBERG_GEOMETRY,
+        ("pyiceberg.exceptions.ResolveError", "Cannot promote an binary to geography"),
+        at="read",
+    ),
+)
 NANOSECONDS = _over_few(
     "E-timestamp-ns", "Nanoseconds in every encoding", encodings.NANOSECONDS, (*NO_NANOSECONDS, *GAPS)
 )
 NANOSECONDS_UTC = _over_few(
     "E-timestamptz-ns", "Nanoseconds in UTC in every encoding", encodings.NANOSECONDS_UTC, (*NO_NANOSECONDS_UTC, *GAPS)
 )
-GEOMETRY = _over_few("E-geometry", "A geometry in every encoding", encodings.GEOMETRY, (SPARK_3_2_NO_V3, *GAPS))
-GEOGRAPHY = _over_few("E-geography", "A geography in every encoding", encodings.GEOGRAPHY, (SPARK_3_2_NO_V3, *GAPS))
-NOTHING = _over_few("E-unknown", "A column of no type at all", encodings.UNKNOWN, (SPARK_3_2_NO_V3, *GAPS))
+GEOMETRY = _over_few("E-geometry", "A geometry in every encoding", encodings.GEOMETRY, (*NO_GEOMETRY, *GAPS))
+GEOGRAPHY = _over_few("E-geography", "A geography in every encoding", encodings.GEOGRAPHY, (*NO_GEOGRAPHY, *GAPS))
+NOTHING = _over_few("E-unknown", "A column of no type at all", encodings.UNKNOWN, (*NO_UNKNOWN, *GAPS))
