@@ -222,6 +222,9 @@ def test_deletes_are_counted_with_those_of_nothing(requests: list[str], told: tu
 
 
 # ---------------------------------------------------------------- what nobody refers to
+PARQUET = {"file_format": "PARQUET", "record_count": 1, "file_size_in_bytes": 1}
+
+
 def test_orphans_are_what_the_store_has_and_no_snapshot_leads_to(monkeypatch: pytest.MonkeyPatch) -> None:
     metadata = {
         "location": f"{LOCATION}/",
@@ -230,10 +233,12 @@ def test_orphans_are_what_the_store_has_and_no_snapshot_leads_to(monkeypatch: py
         "snapshots": [{"manifest-list": f"{LOCATION}/metadata/snap.avro"}],
     }
     files = {
-        f"{LOCATION}/metadata/snap.avro": [{"manifest_path": f"{LOCATION}/metadata/m.avro"}],
+        f"{LOCATION}/metadata/snap.avro": [
+            {"manifest_path": f"{LOCATION}/metadata/m.avro", "added_snapshot_id": 1, "content": 0}
+        ],
         f"{LOCATION}/metadata/m.avro": [
-            {"status": 1, "data_file": {"file_path": f"{LOCATION}/data/a"}},
-            {"status": 2, "data_file": {"file_path": f"{LOCATION}/data/gone"}},
+            {"status": 1, "data_file": {**PARQUET, "file_path": f"{LOCATION}/data/a"}},
+            {"status": 2, "data_file": {**PARQUET, "file_path": f"{LOCATION}/data/gone"}},
         ],
     }
     listed = {

@@ -148,7 +148,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeJvm:
 
 
 def engine() -> spark.Engine:
-    return spark.Engine(None, SPARK, None, {"port": 1, "token": "t"})  # type: ignore[arg-type]
+    return spark.Engine(None, SPARK, CATALOG, {"port": 1, "token": "t"})  # type: ignore[arg-type]
 
 
 def test_settings_are_the_adapters_then_the_generations_then_the_sessions(fake: FakeJvm) -> None:

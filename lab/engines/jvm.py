@@ -87,6 +87,8 @@ def variables(gateway: Any, changes: Mapping[str, str | None]) -> Callable[[], o
         raise LabError(
             f"{', '.join(strange)} holds for a whole JVM; of its environment only {', '.join(_PROPERTIES)} varies"
         )
+    if not changes:
+        return lambda: None
     system = gateway.jvm.System
     for name, value in changes.items():
         key, absent = _PROPERTIES[name]
