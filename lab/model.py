@@ -338,7 +338,8 @@ class Variant:
     """A behaviour under given settings. A setting of None takes one of the generation's own settings away.
 
     Variants of one name for different generations (comma-separated globs) make one row of the matrix.
-    `settings` are those of the writer's session, `second_settings` those of the second engine's.
+    `settings` are those of the writer's session, `second_settings` those of the second engine's. One that is `full`
+    takes longer than it tells: it runs where behaviours are named, and not in a run of everything.
     """
 
     name: str = "default"
@@ -349,6 +350,7 @@ class Variant:
     steps: tuple[Step, ...] | None = None  # instead of the behaviour's
     pairs: tuple[tuple[str, str], ...] | None = None  # instead of the behaviour's
     cure: Cure | None = None  # of the behaviour's failing variants: this one shows that it helps
+    full: bool = False
 
     def cured_by(self) -> Mapping[str, str]:
         """The settings that make this variant's cure; empty without a cure, or where it is no setting."""

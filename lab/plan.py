@@ -18,7 +18,7 @@ from lab.runtime.places import EMBEDDED, Places
 # One grammar everywhere: the command's and pytest's options, each a list of comma-separated globs.
 OPTIONS = {
     "generations": "engine generations, e.g. 'spark-3.5*,duckdb*'",
-    "behaviours": "behaviours by id, e.g. 'H-v3-*'",
+    "behaviours": "behaviours by id, e.g. 'H-v3-*'; named (or '*'), they run with what takes too long for every day",
     "tags": "behaviours by tag, e.g. 'v3,write'",
     "runtime": "where services run: embedded or containers  [default: containers if their images are here]",
     "catalog": "the catalog: reference or polaris  [default: reference; in containers polaris]",
@@ -39,6 +39,7 @@ class Selection:
     generations: tuple[Generation, ...]
     behaviours: tuple[Behaviour, ...]
     places: Places = EMBEDDED
+    full: bool = False  # with the variants that are
     seed: Generation = GENERATIONS[DEFAULT_SEED]
 
 
@@ -73,7 +74,13 @@ def select(words: Mapping[str, str | None], seed: str | None = None) -> Selectio
     if seed is not None and seed not in GENERATIONS:
         raise UsageError(_unknown("generations", seed, list(GENERATIONS)))
     generations = tuple(GENERATIONS[n] for n in _named("generations", words.get("generations"), GENERATIONS))
-    return Selection(generations, tuple(behaviours), places=_places(words), seed=GENERATIONS[seed or DEFAULT_SEED])
+    return Selection(
+        generations,
+        tuple(behaviours),
+        places=_places(words),
+        full=bool(words.get("behaviours")),
+        seed=GENERATIONS[seed or DEFAULT_SEED],
+    )
 
 
 def _places(words: Mapping[str, str | None]) -> Places:
@@ -86,6 +93,8 @@ def cases(selection: Selection) -> list[Case]:
     found = []
     for behaviour in selection.behaviours:
         for variant in behaviour.variants:
+            if variant.full and not selection.full:
+                continue
             for writer, reader in _pairs(behaviour, variant, selection.generations):
                 cell = Cell(
                     behaviour.id,

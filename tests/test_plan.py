@@ -83,3 +83,12 @@ def test_a_declared_control_is_a_cell_of_the_plan_with_another_key(store: str) -
         assert control in planned, f"{case.cell} has its control outside the plan: {control}"
         assert control != case.cell
         assert case.behaviour.claim(case.cell) is not None, f"{case.cell} has a control but no claim"
+
+
+def test_what_takes_too_long_for_every_day_runs_when_it_is_named() -> None:
+    everyday = {case.cell for case in cases(select({}))}
+    all_of_it = {case.cell for case in cases(select({"behaviours": "*"}))}
+    left_out = all_of_it - everyday
+    assert everyday < all_of_it
+    assert {cell.variant for cell in left_out} == {f"{spelling}-quoted" for spelling in ("upper", "lower", "mixed")}
+    assert left_out < {case.cell for case in cases(select({"behaviours": "H-identifier-*"}))}

@@ -33,7 +33,7 @@ RECORD = Path(__file__).parents[1] / "docs" / "record.jsonl"
 LINES = [line for line in read(RECORD) if line["type"] == "cell"]
 CELLS = [recorded(line) for line in LINES]
 SEEN = {r.observation.cell: r.observation for r in CELLS}
-PLANNED = {case.cell: case for case in cases(select({}))}
+PLANNED = {case.cell: case for case in cases(select({"behaviours": "*"}))}
 
 
 def behaviour(found: Recorded) -> Behaviour:

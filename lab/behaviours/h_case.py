@@ -191,6 +191,7 @@ CASE = Behaviour(
                 "spark-*,trino-*,duckdb-*",
                 steps=(*create(spelling, quoted=True), find(spelling, quoted=True), NAMES),
                 pairs=BY_ALL,
+                full=True,  # as without quotes in every one of its cells
             )
             for spelling in SPELLINGS
         ),
