@@ -17,7 +17,7 @@ from typing import Any
 from lab.engines import GENERATIONS, Session
 from lab.engines.worker import WORKERS, Worker, WorkerSession
 from lab.errors import LabError
-from lab.model import Call, DataFile, DeleteFile, Failure, Generation, Statement, Table
+from lab.model import Call, DataFile, DeleteFile, Failure, Generation, Rows, Statement, Table
 from lab.runtime.host import Host
 from lab.tables import files, puffin
 from lab.tables.parquet import Footer, footer
@@ -49,7 +49,8 @@ class Writer:
             there = files.schema(Table(table.name, table.format_version, tuple(columns), ()))
             for field, place in zip(there["fields"], places, strict=True):
                 field["id"] = place + 1
-            _do(library, table, Call("write", {"file": str(to), "schema": there, "codec": "lz4", "rows": rows}))
+            made = _do(library, table, Call("write", {"schema": there, "codec": "lz4", "rows": rows}))
+            to.write_bytes(made.rows[0][0])
         else:
             described = [
                 {
@@ -169,7 +170,7 @@ def _register(
             raise
 
 
-def _do(session: Session, table: Table, call: Call) -> None:
+def _do(session: Session, table: Table, call: Call) -> Rows:
     """Says what must not fail. Raises LabError of one line: which table, which operation, the innermost cause."""
     answer = session.execute(call)
     if isinstance(answer, Failure):
@@ -178,6 +179,7 @@ def _do(session: Session, table: Table, call: Call) -> None:
         raise LabError(
             f"{table.name} can't be made as declared: {call.op} failed of {cause.cls}: {told}; change its declaration"
         )
+    return answer
 
 
 class _Place:

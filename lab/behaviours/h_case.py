@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from lab.model import Behaviour, Call, Chain, Claim, Control, Cure, Expect, Outcome, Step, Table, Trap, Variant, Where
@@ -184,7 +185,11 @@ CASE = Behaviour(
     table=OWN,
     steps=(),
     variants=(
-        *(variant(spelling, spelling, find(spelling), BY_ALL) for spelling in SPELLINGS),
+        *(
+            # In mixed case as in upper, in every one of its cells.
+            replace(variant(spelling, spelling, find(spelling), BY_ALL), full=spelling == "mixed")
+            for spelling in SPELLINGS
+        ),
         *(
             Variant(
                 f"{spelling}-quoted",
