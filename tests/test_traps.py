@@ -286,7 +286,8 @@ def test_a_page_tells_a_wording_once_and_of_every_generation_why_it_fails_so(pag
         assert who == {name for said in page.told.values() for name in said.get(wording, ())}
     text = traps.markdown(page)
     assert all(generation in text for generation in page.generations)
-    assert [w for w in page.wordings if w and text.count(short(w)) > 1] == [], "said twice"
+    worded = [w for w in page.wordings if not w.endswith(": ")]  # else there are no words but a class's name
+    assert [w for w in worded if w and text.count(short(w)) > 1] == [], "said twice"
 
 
 def test_a_page_says_which_generation_fails_for_which_encoding() -> None:

@@ -107,7 +107,7 @@ BACK = Step(
 NO_ROUTINE = Trap(
     "spark-no-geospatial-function",
     "A vendor's geospatial function that open-source Spark has not",
-    r"Cannot resolve (?:routine|function) `?(\w+)`? on search path|Undefined function: '(\w+)'",
+    r"Cannot resolve (?:routine|function) `?(?!iceberg_)(\w+)`? on search path|Undefined function: '(?!iceberg_)(\w+)'",
     {
         "spark-3.2*": "org.apache.spark.sql.catalyst.analysis.FunctionRegistryBase.lookupFunction",
         "spark-*": "org.apache.spark.sql.errors.QueryCompilationErrors$.unresolvedRoutineError",

@@ -133,7 +133,7 @@ SPARK_NO_VARIANT = Trap(
 TRINO_UNREADABLE = Trap(
     "trino-unknown-type",
     "One column of a new type makes a whole table unreadable for Trino",
-    r"Cannot convert from Iceberg type '(\w+)",
+    r"Cannot convert from Iceberg type '[^']+' \((\w+)\)",
     "io.trino.plugin.iceberg.TypeConverter.toTrinoType",
     remedy="take Trino 483, which knows variant and nanoseconds; unknown it does not know either",
 )
@@ -167,8 +167,8 @@ PYICEBERG_VARIANT = Trap(
 )
 PYICEBERG_GEOMETRY = Trap(
     "pyiceberg-geometry",
-    "PyIceberg loads a table with a geometry and can't read that column",
-    r"Cannot promote an binary to geometry",
+    "PyIceberg loads a table with a geometry or geography and can't read that column",
+    r"Cannot promote an binary to geo(?:metry|graphy)",
     "pyiceberg.schema.promote",
     remedy="select the other columns",
 )
