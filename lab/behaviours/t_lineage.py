@@ -198,12 +198,13 @@ LINEAGE_DML = Behaviour(
     variants=(
         Variant("default", cure=EXTENDED),
         Variant("merge-on-read", generations=SPARKS_WITH_V3, steps=(made(merge_on_read=True), *DML)),
-        Variant("no-extensions", generations=SPARKS_WITH_V3, settings=NO_EXTENSIONS),
+        Variant("no-extensions", generations=SPARKS_WITH_V3, settings=NO_EXTENSIONS, full=True),
         Variant(
             "no-extensions-merge-on-read",
             generations=SPARKS_WITH_V3,
             settings=NO_EXTENSIONS,
             steps=(made(merge_on_read=True), *DML),
+            full=True,
         ),
         Variant(
             "seen-by-others",
