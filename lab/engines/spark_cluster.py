@@ -5,6 +5,7 @@ All know each other by one secret, which stands in their environments: a setting
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -27,6 +28,16 @@ _DEPLOY = "org.apache.spark.deploy"
 _LOOPBACK = "127.0.0.1"
 _START_SECONDS = 120.0
 _DAEMON = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# A faster BLAS for MLlib, which Spark 4.1 asks for in each executor, and the lab's small Java comes without.
+_UNKNOWN = "--add-modules=jdk.incubator.vector"
+_JAVA = """\
+#!/bin/sh
+for word; do
+    shift
+    [ "$word" = {unknown} ] || set -- "$@" "$word"
+done
+exec {java} "$@"
+"""
 _MEMORY = "1g"  # of each worker's one executor
 _OPTIONS = {
     "spark.authenticate": "true",
@@ -81,7 +92,8 @@ def worker(
         **environment(cluster),
         "SPARK_LOCAL_IP": _LOOPBACK,
         "SPARK_LOCAL_DIRS": str(folder / "local"),
-        # From these it makes the class path of its executors.
+        # From these it makes the command of its executors.
+        "JAVA_HOME": str(_java(host, generation)),
         "SPARK_HOME": str(jars.parent),
         "SPARK_SCALA_VERSION": generation.versions["scala"],
     }
@@ -92,12 +104,26 @@ def worker(
     return process
 
 
+def _java(host: Host, generation: Generation) -> Path:
+    """A Java home for executors: the generation's own Java, without the module that it has not."""
+    home = host.data("java")
+    program = home / "bin" / "java"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(_JAVA.format(unknown=_UNKNOWN, java=shlex.quote(str(_program(host, generation)))))
+    program.chmod(0o700)
+    return home
+
+
+def _program(host: Host, generation: Generation) -> Path:
+    assert generation.java is not None
+    return host.cache.java(generation.java) / "bin" / "java"
+
+
 def _daemon(
     host: Host, generation: Generation, of: str, classpath: list[Path], words: list[str], env: Mapping[str, str]
 ) -> Process:
-    assert generation.java is not None
     argv = [
-        str(host.cache.java(generation.java) / "bin" / "java"),
+        str(_program(host, generation)),
         f"-Djava.io.tmpdir={host.data('tmp')}",
         "-XX:-UsePerfData",
         *QUIET,
