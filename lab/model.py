@@ -481,7 +481,7 @@ class Verdict:
 
     outcome: Outcome
     claim: ClaimVerdict
-    expectation: ExpectationVerdict | None  # None: nothing ran that could be held against it
+    expectation: ExpectationVerdict | None  # None: nothing ran, or nothing is expected of an engine of the user's
     differences: tuple[str, ...] = ()  # why `unexpected`, one line each
     claim_differences: tuple[str, ...] = ()  # why `differs`
     expected: Expect | None = None
