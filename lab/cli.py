@@ -23,8 +23,8 @@ from lab import labs, plan, repro
 from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS, remote
 from lab.errors import LabError, UsageError
-from lab.images.command import compose, images
 from lab.generating import Order
+from lab.images.command import compose, images
 from lab.model import Failure, Generation, Rows
 from lab.records import compare as comparing
 from lab.records.record import as_json, read, recorded, valid

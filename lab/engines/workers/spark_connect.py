@@ -12,7 +12,6 @@ from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType, VariantType
 
-
 SECONDS = 15
 
 
