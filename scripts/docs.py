@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,15 @@ FEW = 3  # columns that a square of the encodings' page names instead of countin
 _ReadAll = dict[tuple[str, str, str], dict[str, bool]]  # (behaviour, way, generation) → column → whether it is read
 
 
+@cache
+def recorded(file: Path) -> list[dict[str, Any]]:
+    """The lines of a record in docs, which many pages show; read once it is written."""
+    return list(read(file))
+
+
 def shown(behaviours: str = "*") -> str:
     """The matrix of the record, with its notes."""
-    return markdown(chosen(read(RECORD), select({"behaviours": behaviours})), list(GENERATIONS))
+    return markdown(chosen(recorded(RECORD), select({"behaviours": behaviours})), list(GENERATIONS))
 
 
 def readme(text: str) -> str:
@@ -64,7 +71,7 @@ def matrix() -> str:
 def encodings() -> str:
     """docs/encodings.md: who reads which encoding of Parquet since when, and what it costs to do without batches."""
     read_all: _ReadAll = {}
-    for line in read(RECORD):
+    for line in recorded(RECORD):
         if line["type"] == "cell" and line["cell"]["behaviour"].startswith("E-"):
             cell = line["cell"]
             way, _, column = cell["variant"].partition("/")
@@ -134,7 +141,7 @@ def _fallback() -> list[str]:
 
 def lines() -> list[dict[str, Any]]:
     """Of all records, those of the usual store first."""
-    return [line for file in (RECORD, *OTHER_STORES) if file.exists() for line in read(file)]
+    return [line for file in (RECORD, *OTHER_STORES) if file.exists() for line in recorded(file)]
 
 
 def trap_pages() -> dict[str, str]:
@@ -147,7 +154,7 @@ def trap_pages() -> dict[str, str]:
 def permissions() -> str:
     """docs/permissions.md: what each engine must be allowed in the store, by what it wants to do."""
     told: dict[tuple[str, str, str], list[str]] = {}
-    for line in read(RECORD):
+    for line in recorded(RECORD):
         if line["type"] == "cell" and line["cell"]["behaviour"] == "H-delete-403-new":
             variant = line["cell"]["variant"]
             if variant in PERMITTED:

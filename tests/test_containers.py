@@ -17,8 +17,8 @@ from lab.containers.part import OWNER, Ready, sweep, told
 from lab.engines import GENERATIONS
 from lab.errors import LabError
 from lab.runtime import inside
-from lab.runtime.containers import _lines
 from lab.runtime.places import Places
+from lab.runtime.process import lines
 
 
 # ---------------------------------------------------------------- inside
@@ -72,7 +72,7 @@ def test_health_is_what_the_part_said(monkeypatch: pytest.MonkeyPatch, tmp_path:
 # ---------------------------------------------------------------- outside
 def test_lines_are_put_together_from_any_pieces() -> None:
     pieces: Iterator[bytes] = iter([b'{"a"', b": 1}\n{", b'"b": 2}\n{"never'])
-    assert list(_lines(pieces)) == [b'{"a": 1}\n', b'{"b": 2}\n']
+    assert list(lines(pieces)) == [b'{"a": 1}\n', b'{"b": 2}\n']
 
 
 class Running:

@@ -111,6 +111,20 @@ ONE_PARTITION = Cure(
     settings=ONE,
 )
 
+POSITION_DELETES = "readers apply position deletes until the table is rewritten"
+MANY_FILES = "rows are not brought together by file: many tasks that read write many small files"
+OF_DELETE = "delete,delete-by-updates-settings"
+
+
+def by_property(
+    name: str, key: str, value: str, cost: str, cures: str, steps: tuple[Step, ...] | None = None
+) -> Variant:
+    """Spark 3.2 under the policy, cured by a property of the table; `cures` are the variants that fail without it."""
+    own = {key: value}
+    cure = Cure(Where.TABLE, cost=cost, settings=own, variants=cures)
+    return Variant(name, "spark-3.2*", AS_DOCUMENTED, properties={**DENIED, **own}, steps=steps, cure=cure)
+
+
 DELETE_403_OLD = Behaviour(
     id="H-delete-403",
     title="UPDATE and DELETE under vended credentials without s3:DeleteObject",
@@ -137,30 +151,8 @@ DELETE_403_OLD = Behaviour(
                 variants="update",
             ),
         ),
-        Variant(
-            "merge-on-read",
-            "spark-3.2*",
-            settings=AS_DOCUMENTED,
-            properties={**DENIED, "write.update.mode": "merge-on-read"},
-            cure=Cure(
-                Where.TABLE,
-                cost="readers apply position deletes until the table is rewritten",
-                settings={"write.update.mode": "merge-on-read"},
-                variants="update",
-            ),
-        ),
-        Variant(
-            "no-distribution",
-            "spark-3.2*",
-            settings=AS_DOCUMENTED,
-            properties={**DENIED, "write.update.distribution-mode": "none"},
-            cure=Cure(
-                Where.TABLE,
-                cost="rows are not brought together by file: many tasks that read write many small files",
-                settings={"write.update.distribution-mode": "none"},
-                variants="update",
-            ),
-        ),
+        by_property("merge-on-read", "write.update.mode", "merge-on-read", POSITION_DELETES, "update"),
+        by_property("no-distribution", "write.update.distribution-mode", "none", MANY_FILES, "update"),
         Variant(  # what is set for UPDATE does nothing for DELETE, which has its own settings
             "delete-by-updates-settings",
             "spark-3.2*",
@@ -168,32 +160,8 @@ DELETE_403_OLD = Behaviour(
             properties={**DENIED, "write.update.mode": "merge-on-read", "write.update.distribution-mode": "none"},
             steps=DELETE,
         ),
-        Variant(
-            "delete-merge-on-read",
-            "spark-3.2*",
-            settings=AS_DOCUMENTED,
-            properties={**DENIED, "write.delete.mode": "merge-on-read"},
-            steps=DELETE,
-            cure=Cure(
-                Where.TABLE,
-                cost="readers apply position deletes until the table is rewritten",
-                settings={"write.delete.mode": "merge-on-read"},
-                variants="delete,delete-by-updates-settings",
-            ),
-        ),
-        Variant(
-            "delete-no-distribution",
-            "spark-3.2*",
-            settings=AS_DOCUMENTED,
-            properties={**DENIED, "write.delete.distribution-mode": "none"},
-            steps=DELETE,
-            cure=Cure(
-                Where.TABLE,
-                cost="rows are not brought together by file: many tasks that read write many small files",
-                settings={"write.delete.distribution-mode": "none"},
-                variants="delete,delete-by-updates-settings",
-            ),
-        ),
+        by_property("delete-merge-on-read", "write.delete.mode", "merge-on-read", POSITION_DELETES, OF_DELETE, DELETE),
+        by_property("delete-no-distribution", "write.delete.distribution-mode", "none", MANY_FILES, OF_DELETE, DELETE),
         Variant(
             "delete-partitions-1",
             "spark-3.2*",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from lab.behaviours.known import DEFAULT_OVERLOOKED, PYICEBERG_NO_V3_WRITE, SPARK_3_2_NO_V3
+from lab.behaviours.known import DEFAULT_OVERLOOKED, MUST_BE_NAMED, PYICEBERG_NO_V3_WRITE, SPARK_3_2_NO_V3
 from lab.behaviours.t_known import create, gap, on, select, trino_476
 from lab.model import Behaviour, Claim, Control, Expect, Outcome, Step, Trap, Variant
 from lab.tables.types import ORDERS
@@ -82,13 +82,6 @@ PARSER = Trap(
         "trino-*": "io.trino.sql.parser.SqlParser.createStatement",
     },
     remedy="take a newer engine",
-)
-MUST_BE_NAMED = Trap(
-    "spark-insert-all-columns",
-    "Spark refuses an INSERT that leaves a column out",
-    r"Cannot find data for the output column `\w+`",
-    "org.apache.spark.sql.catalyst.analysis.TableOutputResolver$.resolveOutputColumns",
-    remedy="name every column and give its value; Spark 4.1 takes such an INSERT",
 )
 WRITTEN_AS_NULL = Trap(
     "default-written-as-null",

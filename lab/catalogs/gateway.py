@@ -17,13 +17,15 @@ import sys
 import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import lab
-from lab.catalogs.polaris import Upstream
 from lab.runtime.host import LOOPBACK, Host
 from lab.runtime.process import Process
 from lab.stores import StoreEndpoint
+
+if TYPE_CHECKING:
+    from lab.catalogs.polaris import Upstream
 
 NAME = "gateway"
 ACCESS_RECORD = "catalog-access.jsonl"  # in the run's logs/: a line per request

@@ -33,7 +33,7 @@ def engine_answers() -> str:
         client = docker.from_env()
     except DockerException as error:
         raise LabError(
-            f"no Docker engine answers ({_flat(error)}); start one (docs/containers.md says how), "
+            f"no Docker engine answers ({flat(error)}); start one (docs/containers.md says how), "
             "or take local processes: --runtime embedded"
         ) from None
     version = client.version()
@@ -163,7 +163,7 @@ def told(work: Callable[[], T], image: str) -> T:
     except ImageNotFound:
         raise LabError(_missing(image)) from None
     except APIError as error:
-        reason = _flat(error.explanation or error)
+        reason = flat(error.explanation or error)
         if error.status_code == 404 or "pull access denied" in reason or "failed to resolve" in reason:
             raise LabError(_missing(image)) from None
         if "port is already allocated" in reason or "address already in use" in reason:
@@ -174,7 +174,7 @@ def told(work: Callable[[], T], image: str) -> T:
             raise LabError(f"{image} can't be pulled ({reason}). {_missing(image)}") from None
         raise LabError(f"Docker refuses to start {image}: {reason}") from None
     except (DockerException, requests.RequestException) as error:
-        raise LabError(f"the Docker engine does not answer: {_flat(error)}; is it still running?") from None
+        raise LabError(f"the Docker engine does not answer: {flat(error)}; is it still running?") from None
 
 
 def _missing(image: str) -> str:
@@ -183,5 +183,6 @@ def _missing(image: str) -> str:
     return f"there is no image {image} here, and none can be pulled; name another, or build one (docs/containers.md)"
 
 
-def _flat(reason: object) -> str:
+def flat(reason: object) -> str:
+    """A refusal of Docker's in one line, not too long."""
     return " ".join(str(reason).split())[:300]

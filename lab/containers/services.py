@@ -28,15 +28,7 @@ class _Store(Part):
     @classmethod
     def choose(cls, port: int, access_record: str = "") -> StoreEndpoint:
         """Its address on this port, and random keys."""
-        return StoreEndpoint(
-            f"http://{LOOPBACK}:{port}",
-            s3.REGION,
-            s3.BUCKET,
-            secrets.token_hex(10),
-            secrets.token_urlsafe(30),
-            access_record,
-            cls.CLIENT_ENVIRONMENT,
-        )
+        return s3.at(port, access_record, cls.CLIENT_ENVIRONMENT)
 
 
 class SeaweedFs(_Store):

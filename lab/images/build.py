@@ -20,7 +20,7 @@ import requests
 from docker.errors import APIError, DockerException, ImageNotFound
 from filelock import FileLock
 
-from lab.containers.part import engine_answers
+from lab.containers.part import engine_answers, flat
 from lab.errors import LabError
 from lab.images import context, fill
 from lab.images.context import Base
@@ -119,7 +119,7 @@ def _base(client: Any, name: str | None, tell: Callable[[str], None]) -> Base:
         return Base(wanted, client.images.pull(repository, tag=tag or "latest").id)
     except APIError as error:
         raise LabError(
-            f"the base image {wanted} can't be pulled ({_flat(error.explanation or error)}): "
+            f"the base image {wanted} can't be pulled ({flat(error.explanation or error)}): "
             "make one with scripts/base_image.sh, or name one that is here with --base"
         ) from None
 
@@ -130,7 +130,7 @@ def _asked(client: Any, base: Base) -> Base:
     try:
         said = client.containers.run(base.name, ["python3", "-c", question], remove=True, network_mode="none")
     except APIError as error:
-        raise LabError(f"{base.name} has no python3; name a base that has 3.11 or newer ({_flat(error)})") from None
+        raise LabError(f"{base.name} has no python3; name a base that has 3.11 or newer ({flat(error)})") from None
     python, machine = said.decode().split()
     if tuple(map(int, python.split("."))) < (3, 11):
         raise LabError(f"{base.name} has Python {python}; name a base that has 3.11 or newer")
@@ -164,7 +164,7 @@ def _build(client: Any, image: Image, cache: Cache, base: Base, tell: Callable[[
             if said[-1:] and " FROM " in said[-1]:
                 stage = said[-1].partition(": ")[2]
                 cure = "; ".join(lacks) or "name an image that is here"
-                raise LabError(f"{image.name}: {stage}: can't be pulled ({_flat(line['error'])[:120]}): {cure}")
+                raise LabError(f"{image.name}: {stage}: can't be pulled ({flat(line['error'])[:120]}): {cure}")
             raise _told(LabError(line["error"]), said)
         text = _COLOUR.sub("", str(line.get("stream", ""))).strip()
         said = [*said, *text.splitlines()][-6:]
@@ -185,14 +185,10 @@ def _labels(image: Image, cache: Cache, base: Base) -> dict[str, str]:
 
 
 def _told(error: Exception, said: list[str] | None = None) -> LabError:
-    reason = _flat(getattr(error, "explanation", None) or error)
+    reason = flat(getattr(error, "explanation", None) or error)
     if "no space left" in reason.lower():
         return LabError(f"Docker has no space left ({reason}); see what takes it: docker system df")
     if isinstance(error, requests.RequestException):
         return LabError(f"the Docker engine stopped answering ({reason}); is it still running?")
     last = "".join(f"\n  | {line}" for line in said or ())
     return LabError(f"Docker could not build it: {reason}{last}")
-
-
-def _flat(reason: object) -> str:
-    return " ".join(str(reason).split())[:300]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +27,7 @@ from lab.engines import GENERATIONS, adapter
 from lab.errors import LabError
 from lab.model import Generation
 from lab.runtime import reaper
-from lab.runtime.process import Process
+from lab.runtime.process import Process, lines
 from lab.runtime.stack import MEMORY_BUDGET, Stack
 from lab.stores import StoreEndpoint, access
 
@@ -42,7 +42,6 @@ class Container:
 
     def __init__(self, part: DockerContainer, name: str, log: Path, record: Path | None) -> None:
         self.name, self.log = name, log
-        self._part = part
         self._wrapped = part.get_wrapped_container()
         self._started = time.monotonic()
         for output, file in (("stderr", log), ("stdout", record)):
@@ -79,7 +78,7 @@ class Container:
     def _copy(self, output: str, file: Path) -> None:
         """A part's standard output is its record; that it is ready is for whoever waits for it."""
         with suppress(DockerException, requests.RequestException, OSError), file.open("ab") as to:
-            for line in _lines(self._wrapped.logs(stream=True, follow=True, **_only(output))):
+            for line in lines(self._wrapped.logs(stream=True, follow=True, **_only(output))):
                 if output == "stderr" or b'"ready"' not in line:
                     to.write(line)
                     to.flush()
@@ -87,13 +86,6 @@ class Container:
 
 def _only(output: str) -> dict[str, bool]:
     return {"stdout": output == "stdout", "stderr": output == "stderr"}
-
-
-def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from (line + b"\n" for line in whole)
 
 
 class Containers(Stack):

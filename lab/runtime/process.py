@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -139,3 +139,11 @@ def drain(stream: IO[bytes], log: Path) -> None:
                 output.flush()
 
     threading.Thread(target=copy, name=f"drain {log.name}", daemon=True).start()
+
+
+def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The whole lines, each with its end, in what comes in pieces of any size; one that is cut short is left out."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line + b"\n" for line in whole)

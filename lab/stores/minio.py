@@ -33,7 +33,7 @@ from minio.signer import sign_v4_s3
 
 from lab.provision import NotProvided
 from lab.runtime.host import Host
-from lab.runtime.process import Process, StartFailed
+from lab.runtime.process import Process, StartFailed, lines
 from lab.stores import StoreEndpoint, access, s3
 from lab.stores.access import Access
 
@@ -172,11 +172,8 @@ def _trace(endpoint: StoreEndpoint, root: Credentials) -> urllib3.BaseHTTPRespon
 
 def parsed(chunks: Iterable[bytes]) -> Iterator[Access]:
     """The requests in a trace: a JSON object a line, and blanks to keep the connection alive."""
-    rest = b""
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in filter(None, map(bytes.strip, lines)):
-            yield from _accesses(json.loads(line))
+    for line in filter(None, map(bytes.strip, lines(chunks))):
+        yield from _accesses(json.loads(line))
 
 
 def _accesses(said: dict[str, Any]) -> Iterator[Access]:

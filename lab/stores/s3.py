@@ -6,7 +6,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 
 import urllib3
@@ -24,16 +24,21 @@ _READY_SECONDS = 60.0
 _GRANTS = threading.Lock()  # a bucket has one policy, which each grant writes anew
 
 
-def endpoint(host: Host, **more: dict[str, str]) -> StoreEndpoint:
-    """A free port of the host's, and random keys of this run; `more` is what a store says of itself."""
+def endpoint(host: Host, client_environment: Mapping[str, str] | None = None) -> StoreEndpoint:
+    """A free port of the host's, and random keys of this run."""
+    return at(host.port(), str(host.folder / "logs" / access.FILE), client_environment)
+
+
+def at(port: int, access_record: str = "", client_environment: Mapping[str, str] | None = None) -> StoreEndpoint:
+    """This port of loopback, and random keys; the others are what a store says of itself."""
     return StoreEndpoint(
-        url=f"http://{LOOPBACK}:{host.port()}",
+        url=f"http://{LOOPBACK}:{port}",
         region=REGION,
         bucket=BUCKET,
         access_key=secrets.token_hex(10),
         secret_key=secrets.token_urlsafe(30),
-        access_record=str(host.folder / "logs" / access.FILE),
-        **more,
+        access_record=access_record,
+        client_environment=client_environment or {},
     )
 
 

@@ -44,13 +44,9 @@ def puffin(positions: Sequence[int], data: str) -> bytes:
 
 def blobs(content: bytes, name: str) -> list[tuple[dict[str, Any], bytes]]:
     """Description and bytes of each blob of a file. Raises LabError that names it if it is no Puffin, or compressed."""
-    try:
-        length, flags, magic = struct.unpack("<ii4s", content[-12:])
-        if content[:4] != MAGIC or magic != MAGIC or flags != 0:
-            raise ValueError
-        found = json.loads(content[-12 - length : -12])["blobs"]
-    except (ValueError, struct.error, LookupError):
-        raise LabError(f"{name} is no Puffin file with a plain footer; write it anew") from None
+    found = footer(content, name)["blobs"]
+    if any(content[-8:-4]):  # flags
+        raise LabError(f"{name} is no Puffin file with a plain footer; write it anew")
     return [(blob, content[blob["offset"] : blob["offset"] + blob["length"]]) for blob in found]
 
 
