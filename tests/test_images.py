@@ -19,7 +19,7 @@ import docker
 import pytest
 from docker.errors import APIError, ImageNotFound
 
-from lab.engines import GENERATIONS
+from lab.engines import GENERATIONS, Cluster, spark_cluster, trino
 from lab.errors import LabError, UsageError
 from lab.images import build, compose, context, declared, fill
 from lab.images.declared import IMAGES
@@ -238,6 +238,56 @@ def test_compose_has_every_engine_under_its_profiles_and_no_secret() -> None:
         for name, value in service.get("environment", {}).items():
             if re.search("SECRET|TOKEN|ACCESS_KEY|CREDENTIALS", name):
                 assert "${LAB_" in value and ":?run: iceberg-lab compose env}" in value
+
+
+def test_compose_has_two_clusters_whose_members_name_one_head_and_share_a_secret() -> None:
+    services = compose.composed()["services"]
+    members = {name: one for name, one in services.items() if "cluster" in one.get("profiles", ())}
+    spark = [name for name, one in members.items() if "spark-cluster" in one["profiles"]]
+    trino = [name for name, one in members.items() if "trino-cluster" in one["profiles"]]
+    assert spark == ["spark-master", "spark-worker-1", "spark-worker-2", "spark-cluster"]
+    assert trino == ["trino-cluster", "trino-worker-1", "trino-worker-2"]
+    for names, head in ((spark, "LAB_SPARK_MASTER"), (trino, "LAB_TRINO_COORDINATOR")):
+        told = [members[name]["environment"] for name in names]
+        assert len({(one[head], one["LAB_CLUSTER_SECRET"]) for one in told}) == 1
+    assert {one["image"] for one in members.values()} <= IMAGES.keys()
+
+
+def test_services_of_one_network_listen_on_ports_of_their_own() -> None:
+    services = compose.composed()["services"].values()
+    said = [one.get("environment", {}) for one in services]
+    taken = [one[name] for one in said for name in ("LAB_PORT", "LAB_CONNECT_PORT") if name in one]
+    taken += {one["LAB_SPARK_MASTER"].rpartition(":")[2] for one in said if "LAB_SPARK_MASTER" in one}
+    assert len(set(taken)) == len(taken)
+
+
+def test_workers_are_not_published() -> None:
+    services = compose.composed()["services"]
+    for name in ("spark-worker-1", "spark-worker-2", "trino-worker-1", "trino-worker-2"):
+        assert int(services[name]["environment"]["LAB_PORT"]) not in compose.ports().values()
+
+
+def test_no_setting_or_file_of_a_cluster_shows_its_secret() -> None:
+    cluster = Cluster("spark://127.0.0.1:1", "hidden")
+    assert "hidden" not in repr(cluster)
+    assert "hidden" not in str(spark_cluster.settings(cluster, []))
+    assert "hidden" in spark_cluster.environment(cluster).values()
+    assert "hidden" not in str(trino._membership(cluster)) and not trino._membership(None, {"x": "y"})
+
+
+def test_an_executor_is_not_asked_for_a_module_that_its_java_lacks(tmp_path: Path) -> None:
+    echo = tmp_path / "java"
+    echo.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    echo.chmod(0o700)
+    script = spark_cluster._JAVA.format(unknown=spark_cluster._UNKNOWN, java=echo)
+    words = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "", "-Xmx1g"]
+    done = subprocess.run(["sh", "-c", script, "java", *words], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["-cp", "a b", "", "-Xmx1g"]
+
+
+def test_a_member_of_no_cluster_says_what_to_name() -> None:
+    with pytest.raises(LabError, match="LAB_SPARK_MASTER"):
+        inside.serve("spark-master", "spark-4.1.1+iceberg-1.11.0", None, inside.Settings(0))  # type: ignore[arg-type]
 
 
 def test_secrets_are_for_their_owner_random_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

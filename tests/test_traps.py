@@ -372,7 +372,7 @@ def _classes(generation: str) -> dict[str, Path]:
 
 def _jars(cache: Cache, generation: Generation) -> list[Path]:
     if generation.kind == "spark":
-        return spark._classpath(cache, generation)
+        return spark.files(cache, generation)
     if generation.kind == "trino":
         server, plugin = generation.artefacts
         return [*trino._jars(cache, plugin, "*.jar"), *trino._jars(cache, server, "lib/*")]

@@ -6,6 +6,7 @@ import importlib
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -23,8 +24,17 @@ T = TypeVar("T")
 # Settings so called are variables in the environment of the engine's process.
 ENVIRONMENT = "env."
 KINDS = ("duckdb", "iceberg", "pyiceberg", "spark", "trino")
+WORKERS = 2  # of each cluster
 _REQUIRED = {"kind", "versions", "artefacts"}
 _OPTIONAL = {"java", "settings", "why"}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Several servers that are one engine."""
+
+    head: str  # URL of Spark's master (spark://…) or Trino's coordinator (http://…)
+    secret: str = field(repr=False)  # by which its members know each other
 
 
 class Session(Protocol):
@@ -57,10 +67,11 @@ class Adapter(Protocol):
     """The module of a kind."""
 
     def launch(
-        self, host: Host, generation: Generation, catalog: CatalogEndpoint
+        self, host: Host, generation: Generation, catalog: CatalogEndpoint, cluster: Cluster | None = None
     ) -> tuple[Process | None, dict[str, Any]]:
         """Starts what sessions share: its process (None where each Engine starts its own) and where it answers.
 
+        cluster: of Spark and Trino alone: whose driver or coordinator this is to be, instead of a whole engine.
         The endpoint is JSON and secret. Raises LabError with the reason when the engine does not start.
         """
 

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from lab.engines import environment, jvm, spark_connect, spark_rows, split
+from lab.engines import environment, jvm, spark_cluster, spark_connect, spark_rows, split
 from lab.errors import LabError
 from lab.model import Answer, Column, Generation, Rows, Statement
 from lab.runtime.jvm import JavaEndpoint, connect
 
 if TYPE_CHECKING:
     from lab.catalogs import CatalogEndpoint
+    from lab.engines import Cluster
     from lab.engines.worker import WorkerSession
     from lab.provision import Cache
     from lab.runtime.host import Host
@@ -75,12 +76,19 @@ _TRAINING = (
 )
 
 
-def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tuple[Process, dict[str, Any]]:
+def launch(
+    host: Host, generation: Generation, catalog: CatalogEndpoint, cluster: Cluster | None = None
+) -> tuple[Process, dict[str, Any]]:
     """Starts the JVM, its default session in it and the catalog in that. Raises LabError with the reason."""
+    conf = settings(generation) | _places(host, generation, catalog)
+    variables = dict(_ENVIRONMENT)
+    if cluster:
+        conf |= spark_cluster.settings(cluster, _iceberg(host.cache, generation))
+        variables |= spark_cluster.environment(cluster)
 
     def prepare(gateway: Any) -> Any:
         builder = gateway.jvm.org.apache.spark.sql.SparkSession.builder()
-        for key, value in (settings(generation) | _places(host, generation, catalog)).items():
+        for key, value in conf.items():
             builder.config(key, value)
         spark = builder.getOrCreate()
         spark.sparkContext().setLogLevel("WARN")
@@ -94,14 +102,19 @@ def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tupl
             session.execute(statement.format(namespace=namespace))
 
     process, endpoint = jvm.start(
-        host, generation, _classpath(host.cache, generation), JVM_OPTIONS, prepare, train, catalog, _ENVIRONMENT
+        host, generation, files(host.cache, generation), JVM_OPTIONS, prepare, train, catalog, variables
     )
     return process, {"port": endpoint.port, "token": endpoint.token}
 
 
 def files(cache: Cache, generation: Generation) -> list[Path]:
-    """All that `launch` takes from the cache beside Java."""
-    return _classpath(cache, generation)
+    """All that `launch` takes from the cache beside Java: its class path.
+
+    Iceberg first, then Spark's jars: single files, as an archive of classes wants it.
+    """
+    (pyspark,) = (artefact for artefact in generation.artefacts if artefact.startswith("pypi:pyspark=="))
+    jars = cache.tree(pyspark, "deps/jars/*") / "deps" / "jars"
+    return [*_iceberg(cache, generation), *sorted(jars.glob("*.jar"))]
 
 
 def settings(generation: Generation) -> dict[str, str]:
@@ -109,11 +122,8 @@ def settings(generation: Generation) -> dict[str, str]:
     return {**SETTINGS, **generation.settings}
 
 
-def _classpath(cache: Cache, generation: Generation) -> list[Path]:
-    """Iceberg first, then Spark's jars: single files, as an archive of classes wants it."""
-    iceberg = [cache.file(artefact) for artefact in generation.artefacts if artefact.startswith("maven:")]
-    (pyspark,) = (artefact for artefact in generation.artefacts if artefact.startswith("pypi:pyspark=="))
-    return [*iceberg, *sorted((cache.tree(pyspark, "deps/jars/*") / "deps" / "jars").glob("*.jar"))]
+def _iceberg(cache: Cache, generation: Generation) -> list[Path]:
+    return [cache.file(artefact) for artefact in generation.artefacts if artefact.startswith("maven:")]
 
 
 def _places(host: Host, generation: Generation, catalog: CatalogEndpoint) -> dict[str, str]:

@@ -20,13 +20,14 @@ import requests
 from trino.client import ClientSession, TrinoQuery, TrinoRequest
 from trino.exceptions import Error, TrinoQueryError
 
-from lab.engines import environment, jvm, split, trino_rows
+from lab.engines import WORKERS, environment, jvm, split, trino_rows
 from lab.errors import LabError
 from lab.model import Answer, Cause, Column, Failure, Generation, Rows, Statement
 from lab.runtime.jvm import py4j_jar
 
 if TYPE_CHECKING:
     from lab.catalogs import CatalogEndpoint
+    from lab.engines import Cluster
     from lab.provision import Cache
     from lab.runtime.host import Host
     from lab.runtime.process import Process
@@ -46,16 +47,23 @@ _LAB = re.compile(rf"(?<![\w.'\"]){CATALOG}(?![\w'\"])")  # the catalog's name, 
 _SERVER_JARS, _PLUGIN_JARS = "lib/*", "*.jar"  # where an archive has them
 _OF_THE_CATALOG = ("iceberg.", "fs.", "s3.")
 _SERVER = {
+    "node.environment": "lab",
+    "node.internal-address": LOOPBACK,
+    "catalog.management": "dynamic",  # a worker's come with the work
+    "http-server.log.enabled": "false",
+}
+_COORDINATOR = {
     # Made by a statement, a catalog has its workers at once; one of a file waits for a poll every five seconds.
-    "catalog.management": "dynamic",
     "catalog.store": "memory",
     "coordinator": "true",
     "node-scheduler.include-coordinator": "true",
-    "node.environment": "lab",
-    "node.internal-address": LOOPBACK,
     "web-ui.enabled": "false",
-    "http-server.log.enabled": "false",
 }
+_OF_A_CLUSTER = {
+    "node-scheduler.include-coordinator": "false",
+    "query-manager.required-workers": str(WORKERS),  # a query waits for them, else the first to come has all its work
+}
+_SECRET = "LAB_CLUSTER_SECRET"  # noqa: S105 - the variable that the servers of a cluster read it from
 JVM_OPTIONS = (
     "-Xmx1500m",
     "-XX:+UseSerialGC",
@@ -81,18 +89,17 @@ _TRAINING = (
 )
 
 
-def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tuple[Process, dict[str, Any]]:
+def launch(
+    host: Host, generation: Generation, catalog: CatalogEndpoint, cluster: Cluster | None = None
+) -> tuple[Process, dict[str, Any]]:
     """Starts the server and runs a first query. Raises LabError with the reason."""
-    server, plugin = generation.artefacts
-    classpath = [*_jars(host.cache, server, _SERVER_JARS), py4j_jar()]
     port = 0
 
     def prepare(gateway: Any) -> Session:
         nonlocal port
         port = host.published or host.port()
-        config = _configure(host, generation, port, _jars(host.cache, plugin, _PLUGIN_JARS))
-        gateway.jvm.System.setProperty("config", str(config))
-        gateway.jvm.io.trino.server.Server().start(generation.versions["trino"])
+        own = {**_COORDINATOR, "node.bind-ip": host.bind, "discovery.uri": f"http://{LOOPBACK}:{port}"}
+        _serve(gateway, host, generation, port, own | _membership(cluster, _OF_A_CLUSTER))
         session = Session(port, {}, {})
         for statement in (_create_catalog(CATALOG, settings(generation), catalog), "SHOW SCHEMAS IN lab"):
             if isinstance(answer := session.execute(statement), Failure):
@@ -105,8 +112,22 @@ def launch(host: Host, generation: Generation, catalog: CatalogEndpoint) -> tupl
         for statement in _TRAINING:
             session.execute(statement.format(namespace=namespace))
 
-    process, _ = jvm.start(host, generation, classpath, JVM_OPTIONS, prepare, train, catalog)
+    process, _ = jvm.start(
+        host, generation, _classpath(host, generation), JVM_OPTIONS, prepare, train, catalog, _variables(cluster)
+    )
     return process, {"port": port}
+
+
+def worker(host: Host, generation: Generation, catalog: CatalogEndpoint, cluster: Cluster) -> Process:
+    """Starts a server that works for the cluster's coordinator; it may be there later. Raises LabError."""
+
+    def prepare(gateway: Any) -> None:
+        own = {"coordinator": "false", "node.bind-ip": LOOPBACK, "discovery.uri": cluster.head}
+        _serve(gateway, host, generation, host.published or host.port(), own | _membership(cluster))
+
+    return jvm.start(
+        host, generation, _classpath(host, generation), JVM_OPTIONS, prepare, prepare, catalog, _variables(cluster)
+    )[0]
 
 
 def files(cache: Cache, generation: Generation) -> list[Path]:
@@ -134,8 +155,29 @@ def _create_catalog(name: str, settings: Mapping[str, str], catalog: CatalogEndp
     return f"CREATE CATALOG IF NOT EXISTS {name} USING iceberg WITH ({pairs})"
 
 
-def _configure(host: Host, generation: Generation, port: int, plugin: list[Path]) -> Path:
+def _classpath(host: Host, generation: Generation) -> list[Path]:
+    return [*_jars(host.cache, generation.artefacts[0], _SERVER_JARS), py4j_jar()]
+
+
+def _variables(cluster: Cluster | None) -> dict[str, str]:
+    return {_SECRET: cluster.secret} if cluster else {}
+
+
+def _membership(cluster: Cluster | None, settings: Mapping[str, str] = {}) -> dict[str, str]:
+    """What the servers of a cluster are told, no secret among it, and these settings; nothing without a cluster."""
+    return {"internal-communication.shared-secret": f"${{ENV:{_SECRET}}}", **settings} if cluster else {}
+
+
+def _serve(gateway: Any, host: Host, generation: Generation, port: int, role: Mapping[str, str]) -> None:
+    """Starts the server in a JVM and waits until it serves."""
+    config = _configure(host, generation, port, role)
+    gateway.jvm.System.setProperty("config", str(config))
+    gateway.jvm.io.trino.server.Server().start(generation.versions["trino"])
+
+
+def _configure(host: Host, generation: Generation, port: int, role: Mapping[str, str]) -> Path:
     """Writes what the server reads into a folder of the run's; returns its main file."""
+    plugin = _jars(host.cache, generation.artefacts[1], _PLUGIN_JARS)
     folder = host.data(generation.name)
     iceberg = folder / "plugin" / "iceberg"
     iceberg.mkdir(parents=True, exist_ok=True)
@@ -148,12 +190,11 @@ def _configure(host: Host, generation: Generation, port: int, plugin: list[Path]
     _write(folder / "log.properties", {"": "WARN"})
     return _write(
         folder / "config.properties",
-        _SERVER
-        | {
-            "node.id": generation.name,
-            "node.bind-ip": host.bind,
+        {
+            **_SERVER,
+            **role,
+            "node.id": f"{generation.name}-{port}",
             "http-server.http.port": str(port),
-            "discovery.uri": f"http://{LOOPBACK}:{port}",
             "plugin.dir": str(folder / "plugin"),
             "log.levels-file": str(folder / "log.properties"),
         },

@@ -17,7 +17,7 @@ from lab.catalogs import polaris, reference
 from lab.containers.engines import KINDS, PORTS, image_of
 from lab.containers.part import image
 from lab.containers.services import STORES, SeaweedFs
-from lab.engines import GENERATIONS, spark
+from lab.engines import GENERATIONS, WORKERS, spark
 from lab.errors import LabError
 from lab.images.context import PROJECT
 from lab.model import Generation
@@ -30,16 +30,21 @@ _FIRST_PORT = 19000  # below those that the lab's own runs and outgoing connecti
 _HEAD = "# Written by `iceberg-lab compose write` from the lab's declarations; a test fails if they differ.\n"
 _NEEDED = "run: iceberg-lab compose env"
 # What `compose env` makes up; Compose takes them from compose/.env.
-RANDOM = ("LAB_STORE_ACCESS_KEY", "LAB_STORE_SECRET_KEY", "LAB_TOKEN", "LAB_POLARIS_SECRET")
+RANDOM = ("LAB_STORE_ACCESS_KEY", "LAB_STORE_SECRET_KEY", "LAB_TOKEN", "LAB_POLARIS_SECRET", "LAB_CLUSTER_SECRET")
+# The generations that are run as a cluster too: profiles `cluster`, `spark-cluster`, `trino-cluster`.
+CLUSTERS = {"spark": "spark-4.1.1+iceberg-1.11.0", "trino": "trino-483"}
+_UNPUBLISHED = 19100  # from here on: what members of a cluster speak to each other by
 
 
 def ports() -> dict[str, int]:
-    """Variable → published port, for store, catalog and each engine."""
+    """Variable → published port, for store, catalog, each engine and each cluster."""
     names = ["LAB_STORE_PORT", "LAB_CATALOG_PORT", "LAB_POLARIS_PORT"]
     for generation in _engines():
         names.append(_variable(generation, "PORT"))
         if PORTS[generation.kind] > 1 and _has_connect(generation):
             names.append(_variable(generation, "CONNECT_PORT"))
+    names += ["LAB_SPARK_CLUSTER_PORT", "LAB_SPARK_CLUSTER_CONNECT_PORT", "LAB_SPARK_CLUSTER_PAGE_PORT"]
+    names.append("LAB_TRINO_CLUSTER_PORT")
     return {name: _FIRST_PORT + number for number, name in enumerate(names)}
 
 
@@ -75,6 +80,8 @@ def composed() -> dict[str, Any]:
             ),
             "polaris": _polaris(port["LAB_POLARIS_PORT"]),
             **{_word(generation): _engine(generation, port) for generation in _engines()},
+            **_spark_cluster(port),
+            **_trino_cluster(port),
         },
     }
 
@@ -126,7 +133,7 @@ set -a; . compose/.env; set +a
 def snippets() -> str:
     """A page of Markdown: how each engine and client connects. It names variables, never their values."""
     engines = [*map(_of_spark, _of_kind("spark")), *map(_of_trino, _of_kind("trino"))]
-    return "\n".join([_SNIPPETS, *engines, _duckdb(), _pyiceberg()])
+    return "\n".join([_SNIPPETS, *engines, _of_clusters(), _duckdb(), _pyiceberg()])
 
 
 def _of_spark(generation: Generation) -> str:
@@ -160,16 +167,21 @@ spark-sql --packages {packages} \\
 The lab's own Spark, over Connect (`docker compose --profile {_word(generation)} up --wait`,
 `pip install pyspark-client=={versions["spark"]}`):
 
+{_over_connect(_variable(generation, "CONNECT_PORT"))}"""
+    return text
+
+
+def _over_connect(port: str) -> str:
+    return f"""\
 ```python
 import os
 from pyspark.sql import SparkSession
 
-port, token = os.environ["{_variable(generation, "CONNECT_PORT")}"], os.environ["LAB_TOKEN"]
+port, token = os.environ["{port}"], os.environ["LAB_TOKEN"]
 spark = SparkSession.builder.remote(f"sc://localhost:{{port}}/;token={{token}}").getOrCreate()
 spark.sql("SHOW NAMESPACES IN lab").show()
 ```
 """
-    return text
 
 
 def _of_trino(generation: Generation) -> str:
@@ -179,6 +191,27 @@ def _of_trino(generation: Generation) -> str:
 
 `docker compose --profile {_word(generation)} up --wait`, then its command-line client, or `pip install trino`:
 
+{_to_trino(port)}"""
+
+
+def _of_clusters() -> str:
+    spark_, trino = (GENERATIONS[name] for name in CLUSTERS.values())
+    return f"""\
+## The small clusters
+
+`docker compose --profile cluster up --wait`: {spark_.name} with a master and {WORKERS} workers, and {trino.name} with a
+coordinator and {WORKERS} workers (`--profile spark-cluster` and `--profile trino-cluster` for one of them).
+
+Spark over Connect; its master tells of workers and executors at `http://127.0.0.1:$LAB_SPARK_CLUSTER_PAGE_PORT/json/`:
+
+{_over_connect("LAB_SPARK_CLUSTER_CONNECT_PORT")}
+Trino; `SELECT * FROM system.runtime.nodes` shows its nodes:
+
+{_to_trino("LAB_TRINO_CLUSTER_PORT")}"""
+
+
+def _to_trino(port: str) -> str:
+    return f"""\
 ```sh
 trino --server "http://127.0.0.1:${port}" --catalog lab --execute "SHOW SCHEMAS"
 ```
@@ -246,7 +279,12 @@ def _warehouse() -> str:
 
 # ------------------------------------------------------------ services
 def _service(
-    of: str, command: list[str], variables: Mapping[str, Any], *, after: str = "", profiles: tuple[str, ...] = ()
+    of: str,
+    command: list[str],
+    variables: Mapping[str, Any],
+    *,
+    after: str | tuple[str, ...] = (),
+    profiles: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     service: dict[str, Any] = {"image": of}
     if command:
@@ -256,24 +294,74 @@ def _service(
         service["profiles"] = list(profiles)
     service["environment"] = {name: str(value) for name, value in variables.items()}
     service["depends_on"] = {"network": {"condition": "service_started"}}
-    if after:
-        service["depends_on"][after] = {"condition": "service_healthy"}
+    for other in (after,) if isinstance(after, str) else after:
+        service["depends_on"][other] = {"condition": "service_healthy"}
     return service
 
 
 def _engine(generation: Generation, port: Mapping[str, int]) -> dict[str, Any]:
-    variables = {
-        "LAB_PORT": port[_variable(generation, "PORT")],
-        "LAB_STORE_URL": _local(port["LAB_STORE_PORT"]),
-        "LAB_CATALOG_URI": _local(port["LAB_CATALOG_PORT"]),
-        "LAB_CLIENT_ENVIRONMENT": _secret("LAB_CLIENT_ENVIRONMENT"),
-    }
+    variables = {"LAB_PORT": port[_variable(generation, "PORT")], **_catalog(port)}
     if generation.kind != "trino":
         variables["LAB_TOKEN"] = _secret("LAB_TOKEN")
     if connect := port.get(_variable(generation, "CONNECT_PORT")):
         variables["LAB_CONNECT_PORT"] = connect
     command = ["engine", generation.name]
     return _service(image_of(generation), command, variables, after="catalog", profiles=profiles(generation))
+
+
+def _catalog(port: Mapping[str, int]) -> dict[str, str]:
+    """Where engines find catalog and store."""
+    return {
+        "LAB_STORE_URL": _local(port["LAB_STORE_PORT"]),
+        "LAB_CATALOG_URI": _local(port["LAB_CATALOG_PORT"]),
+        "LAB_CLIENT_ENVIRONMENT": _secret("LAB_CLIENT_ENVIRONMENT"),
+    }
+
+
+def _spark_cluster(port: Mapping[str, int]) -> dict[str, Any]:
+    """Spark's standalone cluster: a master, workers, and the driver, with Spark Connect, that uses them."""
+    master, page = _UNPUBLISHED, port["LAB_SPARK_CLUSTER_PAGE_PORT"]
+    shared = {"LAB_SPARK_MASTER": f"spark://127.0.0.1:{master}", "LAB_CLUSTER_SECRET": _secret("LAB_CLUSTER_SECRET")}
+    workers = {f"spark-worker-{n}": {"LAB_PORT": master + n, **_catalog(port), **shared} for n in _numbers()}
+    driver = {
+        "LAB_PORT": port["LAB_SPARK_CLUSTER_PORT"],
+        **_catalog(port),
+        "LAB_TOKEN": _secret("LAB_TOKEN"),
+        "LAB_CONNECT_PORT": port["LAB_SPARK_CLUSTER_CONNECT_PORT"],
+        **shared,
+    }
+    return {
+        "spark-master": _member("spark", "spark-master", {"LAB_PORT": page, **shared}),
+        **{name: _member("spark", "spark-worker", of, "spark-master") for name, of in workers.items()},
+        "spark-cluster": _member("spark", "engine", driver, "catalog", *workers),
+    }
+
+
+def _trino_cluster(port: Mapping[str, int]) -> dict[str, Any]:
+    """A Trino coordinator and its workers. They start at once: a query waits until all are there."""
+    first = _UNPUBLISHED + 1 + WORKERS
+    shared = {
+        **_catalog(port),
+        "LAB_TRINO_COORDINATOR": _local(port["LAB_TRINO_CLUSTER_PORT"]),
+        "LAB_CLUSTER_SECRET": _secret("LAB_CLUSTER_SECRET"),
+    }
+    workers = {f"trino-worker-{n}": {"LAB_PORT": first + n - 1, **shared} for n in _numbers()}
+    coordinator = {"LAB_PORT": port["LAB_TRINO_CLUSTER_PORT"], **shared}
+    return {
+        "trino-cluster": _member("trino", "engine", coordinator, "catalog"),
+        **{name: _member("trino", "trino-worker", of) for name, of in workers.items()},
+    }
+
+
+def _member(kind: str, part: str, variables: Mapping[str, Any], *after: str) -> dict[str, Any]:
+    generation = GENERATIONS[CLUSTERS[kind]]
+    profiles = ("cluster", f"{kind}-cluster")
+    service = _service(image_of(generation), [part, generation.name], variables, after=after, profiles=profiles)
+    return {**service, "healthcheck": {"start_period": "180s"}}  # many JVMs start at once
+
+
+def _numbers() -> range:
+    return range(1, WORKERS + 1)
 
 
 def _polaris(port: int) -> dict[str, Any]:

@@ -4,6 +4,8 @@
     python -m lab.runtime.inside catalog                the reference catalog behind the lab's gateway
     python -m lab.runtime.inside gateway                the gateway alone, before a Polaris elsewhere
     python -m lab.runtime.inside engine GENERATION      Spark, Trino or Iceberg's library
+    python -m lab.runtime.inside spark-master GENERATION, spark-worker GENERATION, trino-worker GENERATION
+                                                        members of a cluster, whose driver or coordinator is an engine
     python -m lab.runtime.inside network                nothing; whose network the others share
     python -m lab.runtime.inside health                 exit code 0 once the part in this container serves
 
@@ -26,7 +28,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lab.catalogs import CatalogEndpoint, gateway, polaris, reference
-from lab.engines import GENERATIONS, adapter, spark_connect
+from lab.engines import GENERATIONS, Cluster, adapter, spark, spark_cluster, spark_connect, trino
 from lab.errors import LabError
 from lab.model import Generation
 from lab.provision import Cache
@@ -55,12 +57,20 @@ class Settings:
     warehouse: str = ""  # what engines name it by
     token: str = ""  # who shows it may drive Spark or the library, and use Spark Connect
     connect_port: int = 0  # where Spark Connect is to serve at once; 0 for not at all
+    spark_master: str = ""  # spark://…, of the cluster whose master, worker or driver this is
+    trino_coordinator: str = ""  # http://…, of the cluster whose worker or coordinator this is
+    cluster_secret: str = ""  # by which its members know each other
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
         said = {name: environment.get(f"LAB_{name.upper()}", "") for name in cls.__annotations__}
         port, connect_port = (int(said.pop(name) or 0) for name in ("port", "connect_port"))
         return cls(port=port, connect_port=connect_port, **{name: word for name, word in said.items() if word})
+
+    @property
+    def cluster(self) -> Cluster | None:
+        head = self.spark_master or self.trino_coordinator
+        return Cluster(head, self.cluster_secret) if head else None
 
     @property
     def store(self) -> StoreEndpoint:
@@ -101,11 +111,29 @@ def serve(part: str, name: str, host: Host, settings: Settings) -> None:
             )
         case "engine":
             generation = GENERATIONS[name]
-            _, endpoint = adapter(generation.kind).launch(host, generation, settings.catalog)
+            launch, clustered = adapter(generation.kind).launch, (settings.cluster,) if settings.cluster else ()
+            _, endpoint = launch(host, generation, settings.catalog, *clustered)
             if "token" in endpoint:
                 _open(generation, JavaEndpoint(endpoint["port"], endpoint["token"]), settings)
+        case "spark-master" | "spark-worker" | "trino-worker":
+            _join(part, GENERATIONS[name], host, settings)
         case _:
             raise LabError(f"no part of the lab is called {part!r}; see: python -m lab.runtime.inside --help")
+
+
+def _join(part: str, generation: Generation, host: Host, settings: Settings) -> None:
+    """Starts a member of a cluster. Its port is that of Trino's worker, or of the page of Spark's daemon."""
+    cluster = settings.cluster
+    if cluster is None:
+        raise LabError(f"{part} belongs to a cluster; name it: LAB_SPARK_MASTER or LAB_TRINO_COORDINATOR")
+    if part == "trino-worker":
+        trino.worker(host, generation, settings.catalog, cluster)
+        return
+    classpath = spark.files(host.cache, generation)
+    if part == "spark-master":
+        spark_cluster.master(host, generation, classpath, cluster, settings.port)
+    else:
+        spark_cluster.worker(host, generation, classpath, cluster, settings.port, settings.catalog)
 
 
 def _open(generation: Generation, endpoint: JavaEndpoint, settings: Settings) -> None:
