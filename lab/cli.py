@@ -7,7 +7,7 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ from rich.text import Text
 import lab
 from lab import labs, plan, repro
 from lab.behaviours import BEHAVIOURS
-from lab.engines import GENERATIONS
+from lab.engines import GENERATIONS, remote
 from lab.errors import LabError, UsageError
+from lab.generating import Order
 from lab.images.command import compose, images
-from lab.model import Failure, Rows
+from lab.model import Failure, Generation, Rows
 from lab.records import compare as comparing
 from lab.records.record import as_json, read, recorded, valid
 from lab.records.verdict import judge
@@ -34,6 +35,7 @@ from lab.report import matrix as report
 from lab.report import why as pages
 from lab.runtime.places import Places
 from lab.tables import inspection
+from lab.tables.generated import LIKE
 
 # Where nobody's terminal sets the width, lines are as long as they need to be.
 # No markup: what an engine answers is data, brackets included.
@@ -81,6 +83,20 @@ def _placed(command: Command) -> Command:
     return command
 
 
+def _remotes(command: Command) -> Command:
+    """Engines of the user's own."""
+    option = click.option(
+        "--remote",
+        "remotes",
+        metavar="FILE",
+        type=Path,
+        multiple=True,
+        help="an engine of your own, declared in this file (see README); may be repeated. A folder of "
+        f"such files is named by ${remote.FOLDER}",
+    )
+    return option(command)
+
+
 def _formats(*formats: str) -> Callable[[Command], Command]:
     kind = click.Choice(formats)
     return click.option("--format", "form", type=kind, default=formats[0], show_default=True)
@@ -114,19 +130,30 @@ def _interrupt(number: int, _: object) -> None:
 @main.command()
 @_selects
 @click.option("--seed", metavar="GENERATION", help=f"makes the tables  [default: {plan.DEFAULT_SEED}]")
+@_remotes
 @click.option("--record", metavar="FILE", type=Path, help="show an earlier run's record instead of running anything")
 @_formats(*FORMATS)
-def matrix(form: str, seed: str | None, record: Path | None, **words: str | None) -> None:
-    """Run behaviours on engine generations and show what each did."""
+def matrix(form: str, seed: str | None, remotes: tuple[Path, ...], record: Path | None, **words: str | None) -> None:
+    """Run behaviours on engine generations and show what each did.
+
+    An engine of your own (--remote FILE, named like `trino-483@mine.toml`) is a column like any other; choose it by
+    globs, e.g. --generations '*@*'. The lab starts nothing there. Your engine needs a catalog that leads to this
+    lab's: bring the lab up first (iceberg-lab up), and run; what your engine lacks is told as a line to paste.
+
+    What is expected of `trino-483` is expected of `trino-483@mine` too, and where yours does otherwise, that is
+    unexpected (!). Of a version that no expectation names, outcomes are told and fail nothing, but for wrong rows
+    without an error and crashes, which always do.
+    """
     if record is not None:
-        selection = plan.select(words, seed)
-        lines = plan.chosen(valid(record), selection)
+        told = list(valid(record))
+        selection = plan.select(words, seed, plan.recorded_remotes(told))
+        lines = plan.chosen(told, selection)
         _show(lines, form)
         otherwise = [line for line in lines if _judged_otherwise(line)]
         for line in otherwise:
             ERR.print(f"! {of_line.name(line['cell'])}: this lab judges otherwise what is recorded there")
         sys.exit(1 if otherwise or any(map(of_line.unexpected, lines)) else 0)
-    selection, why = labs.selected(words, seed)
+    selection, why = labs.selected(words, seed, remote.declared(remotes))
     ERR.print(f"runtime: {selection.places}, {why}", style="dim")
     with labs.open_run(selection, ERR) as run:
         run.start()
@@ -257,14 +284,16 @@ def down() -> None:
 @click.argument("generation")
 @click.argument("statement")
 @_placed
+@_remotes
 @_formats("table", "json")
-def sql(generation: str, statement: str, form: str, **places: str | None) -> None:
+def sql(generation: str, statement: str, form: str, remotes: tuple[Path, ...], **places: str | None) -> None:
     """Say one STATEMENT to one GENERATION: rows, or the whole cause chain. Joins the lab that is up, else starts one.
 
     PyIceberg has no SQL; it takes a call, e.g. 'scan(namespace="ANALYTICS", table="ORDERS_V2")'.
     """
-    (chosen,) = _one(generation)
-    selection, _ = labs.selected({"generations": chosen.name, **places})
+    own = remote.declared(remotes)
+    (chosen,) = _one(generation, own)
+    selection, _ = labs.selected({"generations": chosen.name, **places}, remotes=own)
     answer = labs.ask(chosen, statement, selection.places, ERR)
     if form == "json":
         print(json.dumps(state.answer_json(answer), indent=1, ensure_ascii=False))
@@ -276,11 +305,42 @@ def sql(generation: str, statement: str, form: str, **places: str | None) -> Non
         sys.exit(1)
 
 
-def _one(generation: str) -> tuple[Any, ...]:
-    found = plan.select({"generations": generation}).generations
+def _one(generation: str, remotes: Sequence[Generation]) -> tuple[Generation, ...]:
+    found = plan.select({"generations": generation}, remotes=remotes).generations
     if len(found) != 1:
         raise UsageError(f"{generation!r} names {len(found)} generations: {', '.join(g.name for g in found)}")
     return found
+
+
+@main.command()
+@click.argument("table", metavar="NAMESPACE.TABLE")
+@click.option("--like", metavar="NAME", required=True, help=f"whose columns and version: {' or '.join(LIKE)}")
+@click.option("--rows", metavar="N", type=int, required=True)
+@click.option("--files", metavar="M", type=int, default=1, show_default=True, help="data files to write")
+@click.option("--generation", metavar="NAME", default=plan.DEFAULT_SEED, show_default=True, help="who writes the rows")
+@_remotes
+@_formats("table", "json")
+def generate(
+    table: str, like: str, rows: int, files: int, generation: str, remotes: tuple[Path, ...], form: str
+) -> None:
+    """Make a table of any size in the lab that is up, its rows by an engine itself (DuckDB, Spark or Trino).
+
+    \b
+    iceberg-lab generate BIG.ORDERS --like ORDERS_V3 --rows 10000000 --files 20 --generation trino-483
+
+    Rows are the same whoever writes them: each is made of its number. Counts, sums, least and greatest values are read
+    back by that engine and checked, and it is told how many files and bytes were really written: an engine may split
+    what is large. Spark writes all files in one commit, DuckDB and Trino one commit a file.
+    """
+    order = Order(table, like, rows, files)
+    own = remote.declared(remotes)
+    (chosen,) = _one(generation, own)
+    selection, _ = labs.selected({"generations": chosen.name}, remotes=own)
+    made = labs.generate(order, chosen, selection.places, ERR)
+    if form == "json":
+        print(json.dumps(asdict(made), indent=1))
+    else:
+        OUT.print(state.made(table, asdict(made)))
 
 
 @main.command()
@@ -347,7 +407,7 @@ def list_(what: str, form: str) -> None:
     if what == "behaviours":
         declared = state.behaviours(BEHAVIOURS.values())
     else:
-        declared = state.generations(GENERATIONS.values())
+        declared = state.generations([*GENERATIONS.values(), *remote.declared(())])
     if form == "json":
         print(json.dumps(declared, indent=1, ensure_ascii=False))
     else:

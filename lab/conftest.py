@@ -7,13 +7,14 @@ moment that collection is done; an item waits for its own cell and judges that o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from lab import labs, plan
-from lab.engines import GENERATIONS
+from lab.engines import GENERATIONS, remote
 from lab.errors import LabError
 from lab.model import Outcome
 from lab.plan import Case
@@ -29,6 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("Iceberg interop lab", "what to run; each takes comma-separated globs")
     for name, text in plan.OPTIONS.items():
         group.addoption(f"--{name}", metavar="GLOBS", help=text)
+    text = f"an engine of your own, declared in this file; may be repeated (${remote.FOLDER}: a folder of them)"
+    group.addoption("--remote", metavar="FILE", action="append", default=[], help=text)
     group.addoption("--seed", metavar="GENERATION", help=f"makes the tables (default {plan.DEFAULT_SEED})")
 
 
@@ -83,4 +86,5 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def _selection(config: pytest.Config) -> plan.Selection:
     words = {name: config.getoption(name) for name in plan.OPTIONS}
-    return labs.selected(words, config.getoption("seed"))[0]
+    remotes = remote.declared(map(Path, config.getoption("remote")))
+    return labs.selected(words, config.getoption("seed"), remotes)[0]

@@ -16,12 +16,13 @@ from typing import Any
 import platformdirs
 import psutil
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from lab import looking
+from lab import generating, looking
 from lab.catalogs import reference
 from lab.containers.here import lacking
-from lab.engines import GENERATIONS
+from lab.engines import GENERATIONS, remote
 from lab.errors import LabError
 from lab.model import Answer, Generation
 from lab.plan import DEFAULT_SEED, Case, Selection, cases, select
@@ -31,13 +32,14 @@ from lab.records.record import Recorded, Recorder, as_json
 from lab.records.redact import Redactor
 from lab.registering import LIBRARY, WRITER
 from lab.report.line import failure, name
-from lab.run import Engines, Lab, Run, Tables
+from lab.run import Engines, Lab, Run, Tables, catalog
 from lab.runtime import supervisor
 from lab.runtime.places import Places
 from lab.stores import STORES, named
 from lab.tables import difference, inspection
 
 SERVICES = (f"java:{reference.JAVA}", reference.ARTEFACT)
+_COLUMNS = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
 # On these the whole suite was run. Elsewhere artefacts are locked too, but nobody has looked.
 TESTED = (("Linux", "x86_64"),)
 
@@ -47,20 +49,22 @@ def state() -> Path:
     return Path(os.environ.get("ICEBERG_LAB_STATE") or platformdirs.user_state_path("iceberg-lab")).absolute()
 
 
-def selected(words: Mapping[str, str | None], seed: str | None = None) -> tuple[Selection, str]:
-    """What these options select, and why it runs where it runs. Raises UsageError.
+def selected(
+    words: Mapping[str, str | None], seed: str | None = None, remotes: Sequence[Generation] = ()
+) -> tuple[Selection, str]:
+    """What these options select (see `plan.select`), and why it runs where it runs. Raises UsageError.
 
     Unless a runtime is named, it is that of the lab that is up; else containers, if a Docker engine answers and has
     all images that are needed; else local processes.
     """
     if words.get("runtime"):
-        return select(words, seed), "as asked"
+        return select(words, seed, remotes), "as asked"
     if up := supervisor.running(state()):
         named = {name: word for name, word in words.items() if word}
-        return select({**words, **Places.of(up).as_json(), **named}, seed), "as the lab that is up"
-    found = select({**words, "runtime": "containers"}, seed)
+        return select({**words, **Places.of(up).as_json(), **named}, seed, remotes), "as the lab that is up"
+    found = select({**words, "runtime": "containers"}, seed, remotes)
     if why := lacking(found.places.catalog, found.places.store, found.generations):
-        return select({**words, "runtime": "embedded"}, seed), why
+        return select({**words, "runtime": "embedded"}, seed, remotes), why
     return found, "a Docker engine answers and the images are here"
 
 
@@ -78,7 +82,8 @@ def open_run(selection: Selection, console: Console, chosen: Sequence[Case] | No
         needed |= {LIBRARY.name: LIBRARY, WRITER.name: WRITER}
     with opened(list(needed.values()), selection.places, console) as lab:
         run_id = lab.host.folder.name
-        recorder = Recorder(lab.host.folder / "record.jsonl", run_id, Redactor())
+        redactor = Redactor(remote.known_secret(generation) for generation in needed.values())
+        recorder = Recorder(lab.host.folder / "record.jsonl", run_id, redactor)
         teller = _Teller(console, len(todo))
         run = Run(todo, selection, lab, recorder, teller.seen)
         try:
@@ -157,6 +162,34 @@ def up(wanted: Sequence[Generation], places: Places, console: Console) -> dict[s
             tables.close()
             engines.close()
     return status() or {}
+
+
+def generate(order: generating.Order, generation: Generation, places: Places, console: Console) -> generating.Made:
+    """Makes a table of any size in the lab that is up. Raises LabError, and UsageError for what can't be made."""
+    generating.speaks(generation)
+    if status() is None:
+        raise LabError("no lab is up in which the table could stay; start one with: iceberg-lab up")
+    seed = GENERATIONS[DEFAULT_SEED]
+    with opened([generation, seed], places, console) as lab:
+        engines = Engines(lab)
+        try:
+            with (
+                engines.using(generation) as writer,
+                engines.using(seed, "seed") as seeder,
+                Progress(*_COLUMNS, console=console, transient=True) as progress,
+            ):
+                task = progress.add_task(f"{order.table} by {generation.name}", total=order.rows)
+                return generating.generate(
+                    order,
+                    writer,
+                    generation.kind,
+                    seeder,
+                    seed.kind,
+                    catalog(lab),
+                    lambda rows: progress.update(task, completed=rows),
+                )
+        finally:
+            engines.close()
 
 
 def status() -> dict[str, Any] | None:

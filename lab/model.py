@@ -67,6 +67,17 @@ Statement = str | Call
 
 # ---------------------------------------------------------------- engines
 @dataclass(frozen=True)
+class Remote:
+    """Where an engine of the user's own answers. Its secret stays in the variable of the environment named here."""
+
+    url: str  # sc://host:port of Spark Connect, http(s)://host:port of Trino
+    catalog: str  # what it calls the catalog that is `lab` in statements
+    user: str
+    token_variable: str | None = None
+    password_variable: str | None = None
+
+
+@dataclass(frozen=True)
 class Generation:
     """An engine with all its versions, as one file in `lab/engines/generations/` declares it."""
 
@@ -77,6 +88,15 @@ class Generation:
     java: str | None = None  # the Java release it runs on
     settings: Mapping[str, str] = field(default_factory=dict)  # on top of the adapter's own
     why: Mapping[str, str] = field(default_factory=dict)  # setting → why it is set here
+    remote: Remote | None = None  # the user's own (`lab/engines/remote.py`): nothing is fetched or started for it
+
+
+OWN = "@"  # in a generation's name: what follows is the user's name for an engine of his own
+
+
+def declared_name(generation: str) -> str:
+    """The name that declarations speak of: `spark-4.1.1+iceberg-1.11.0` of `spark-4.1.1+iceberg-1.11.0@cluster`."""
+    return generation.partition(OWN)[0]
 
 
 class Outcome(StrEnum):
@@ -393,7 +413,8 @@ class Behaviour:
 
 
 def _applies(declared: Expect | Claim, writers: str, cell: Cell) -> bool:
-    named = ((declared.generations, cell.reader), (declared.variants, cell.variant), (writers, cell.writer))
+    reader, writer = declared_name(cell.reader), declared_name(cell.writer)
+    named = ((declared.generations, reader), (declared.variants, cell.variant), (writers, writer))
     return all(matches_globs(globs, name) for globs, name in named)
 
 
@@ -416,6 +437,11 @@ class Cell:
     store: str
     runtime: str
     format_version: int
+
+    @property
+    def own(self) -> bool:
+        """Whether an engine of the user's takes part, of which the lab's declarations need not know."""
+        return OWN in self.writer + self.reader
 
     def __str__(self) -> str:
         who = self.writer if self.writer == self.reader else f"{self.writer}->{self.reader}"
@@ -457,7 +483,7 @@ class Verdict:
 
     outcome: Outcome
     claim: ClaimVerdict
-    expectation: ExpectationVerdict | None  # None: nothing ran that could be held against it
+    expectation: ExpectationVerdict | None  # None: nothing ran, or nothing is expected of an engine of the user's
     differences: tuple[str, ...] = ()  # why `unexpected`, one line each
     claim_differences: tuple[str, ...] = ()  # why `differs`
     expected: Expect | None = None

@@ -12,7 +12,7 @@ from lab.behaviours import BEHAVIOURS
 from lab.catalogs import profile
 from lab.engines import GENERATIONS
 from lab.errors import UsageError
-from lab.model import SAME, Behaviour, Cell, Generation, Step, Variant
+from lab.model import OWN, SAME, Behaviour, Cell, Generation, Step, Variant, declared_name
 from lab.runtime.places import EMBEDDED, Places
 
 # One grammar everywhere: the command's and pytest's options, each a list of comma-separated globs.
@@ -63,24 +63,35 @@ class Case:
         return steps_of(self.behaviour, self.variant)
 
 
-def select(words: Mapping[str, str | None], seed: str | None = None) -> Selection:
-    """The selection that these options name (None: all). Raises UsageError that lists near names."""
+def select(words: Mapping[str, str | None], seed: str | None = None, remotes: Sequence[Generation] = ()) -> Selection:
+    """The selection that these options name (None: all). Raises UsageError that lists near names.
+
+    remotes: the user's own engines (`lab.engines.remote.declared`), generations like any other.
+    """
+    known = {**GENERATIONS, **{generation.name: generation for generation in remotes}}
     behaviours = [BEHAVIOURS[i] for i in _named("behaviours", words.get("behaviours"), BEHAVIOURS)]
     if words.get("tags"):
         tags = _named("tags", words["tags"], sorted({t for b in BEHAVIOURS.values() for t in b.tags}))
         behaviours = [b for b in behaviours if set(b.tags) & set(tags)]
         if not behaviours:
             raise UsageError(f"no behaviour of {words['behaviours']!r} has a tag of {words['tags']!r}")
-    if seed is not None and seed not in GENERATIONS:
-        raise UsageError(_unknown("generations", seed, list(GENERATIONS)))
-    generations = tuple(GENERATIONS[n] for n in _named("generations", words.get("generations"), GENERATIONS))
+    if seed is not None and seed not in known:
+        raise UsageError(_unknown("generations", seed, list(known)))
+    generations = tuple(known[n] for n in _named("generations", words.get("generations"), known))
     return Selection(
         generations,
         tuple(behaviours),
         places=_places(words),
         full=bool(words.get("behaviours")),
-        seed=GENERATIONS[seed or DEFAULT_SEED],
+        seed=known[seed or DEFAULT_SEED],
     )
+
+
+def recorded_remotes(lines: Iterable[Mapping[str, Any]]) -> list[Generation]:
+    """The engines of users' own that cells of a record name, as far as showing them goes."""
+    cells = (line["cell"] for line in lines if line["type"] == "cell")
+    names = dict.fromkeys(cell[who] for cell in cells for who in ("writer", "reader") if OWN in cell[who])
+    return [Generation(name, name.partition("-")[0], {}, ()) for name in names]
 
 
 def _places(words: Mapping[str, str | None]) -> Places:
@@ -158,10 +169,11 @@ def _pairs(
     taking_part = [generation for generation in generations if generation.kind in behaviour.kinds]
     for writers, readers in variant.pairs or behaviour.pairs:
         for writer in taking_part:
-            if not (fnmatchcase(writer.name, writers) and _any(writer.name, variant.generations)):
+            called = declared_name(writer.name)
+            if not (fnmatchcase(called, writers) and _any(called, variant.generations)):
                 continue
             for reader in taking_part:
-                fits = reader is writer if readers == SAME else fnmatchcase(reader.name, readers)
+                fits = reader is writer if readers == SAME else fnmatchcase(declared_name(reader.name), readers)
                 if fits and (writer.name, reader.name) not in seen:
                     seen.add((writer.name, reader.name))
                     yield writer, reader

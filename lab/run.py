@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 from lab.asking import plain_read, say, seed, untouched, words
 from lab.catalogs import CatalogEndpoint
-from lab.engines import Engine, Session, adapter
+from lab.engines import Engine, Session, adapter, remote
 from lab.errors import LabError
 from lab.model import Cell, Failure, Generation, Observation, Step, StepResult, Table
 from lab.plan import Case, Selection, control_of
@@ -77,6 +77,7 @@ class Engines:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._connected: dict[tuple[str, str], tuple[dict[str, Any], Engine]] = {}
+        self._refused: dict[str, LabError] = {}  # by engines of the user's: asked once, not once a cell
 
     @contextmanager
     def using(self, generation: Generation, purpose: str = "") -> Iterator[Engine]:
@@ -85,12 +86,26 @@ class Engines:
         Made anew where the engine was, be it after a crash. Raises LabError.
         """
         key = (generation.name, purpose)
+        if generation.remote is not None:
+            yield self._remote(key, generation)
+            return
         with self._lab.using(generation) as endpoint:
             known, engine = self._connected.get(key, (None, None))
             if engine is None or known != endpoint:
                 engine = adapter(generation.kind).Engine(self._lab.host, generation, self._lab.catalog(), endpoint)
                 self._connected[key] = (endpoint, engine)
             yield engine
+
+    def _remote(self, key: tuple[str, str], generation: Generation) -> Engine:
+        if generation.name in self._refused:
+            raise self._refused[generation.name]
+        if key not in self._connected:
+            try:
+                self._connected[key] = ({}, remote.connect(self._lab.host, generation, self._lab.catalog()))
+            except LabError as error:
+                self._refused[generation.name] = error
+                raise
+        return self._connected[key][1]
 
     def close(self) -> None:
         for _, engine in self._connected.values():

@@ -51,6 +51,10 @@ def command(tmp_path: Path):  # type: ignore[no-untyped-def]
         (("why", ""), "give some words of an error message"),
         (("why", " "), "give some words of an error message"),
         (("why", "."), "give some words of an error message"),
+        (("matrix", "--remote", "nowhere@x.toml"), "No such file"),
+        (("generate", "T", "--like", "ORDERS_V3", "--rows", "1"), "take NAMESPACE.TABLE"),
+        (("generate", "B.T", "--like", "ORDERS_V3", "--rows", "-1"), "--rows takes 1 to"),
+        (("generate", "B.T", "--like", "ORDERS_V3", "--rows", "1", "--generation", "spark*"), "names 5 generations"),
         (("nonsense",), "No such command"),
     ],
 )
@@ -69,7 +73,9 @@ def test_a_selection_without_any_pair_could_not_run(command) -> None:  # type: i
 def test_help_of_every_command_says_what_it_does(command) -> None:  # type: ignore[no-untyped-def]
     _, out, _ = command("--help")
     names = [line.split()[0] for line in out.split("Commands:")[1].splitlines() if line.startswith("  ")]
-    assert {"matrix", "up", "status", "down", "sql", "list", "doctor", "cache", "why", "inspect"} <= set(names)
+    assert {"matrix", "generate", "up", "status", "down", "sql", "list", "doctor", "cache", "why", "inspect"} <= set(
+        names
+    )
     assert "Exit codes" in out
 
 

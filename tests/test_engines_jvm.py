@@ -21,7 +21,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from trino.exceptions import TrinoQueryError
 
 from lab.catalogs import CatalogEndpoint
-from lab.engines import GENERATIONS, KINDS, adapter, jvm, read_generation, spark, spark_rows, trino, trino_rows
+from lab.engines import GENERATIONS, KINDS, adapter, jvm, read_generation, renamed, spark, spark_rows, trino, trino_rows
 from lab.errors import LabError
 from lab.model import Call, Cause, Failure, Generation, Rows
 from lab.values import Nanoseconds, decode, encode
@@ -387,7 +387,7 @@ def test_our_own_mistake_is_not_the_engines_failure() -> None:
 
 
 def test_spark_executes_sql_only() -> None:
-    for session in (spark.Session(None, None, {}), trino.Session(1, {}, {})):
+    for session in (spark.Session(None, None, {}), trino.Session(trino.Server(1), {}, {})):
         with pytest.raises(LabError, match="understands SQL, not the call append"):
             session.execute(Call("append"))
 
@@ -478,7 +478,7 @@ class Query:
 
 def test_a_trino_session_answers_rows_failures_and_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trino, "TrinoQuery", Query)
-    session = trino.Session(1, {}, {})
+    session = trino.Session(trino.Server(1), {}, {})
     answer = session.execute("SELECT 1.5")
     assert isinstance(answer, Rows)
     assert (answer.columns[0].type, answer.rows) == ("decimal(3, 1)", ((Decimal("1.5"),),))
@@ -529,7 +529,7 @@ def test_trinos_catalog_settings_vary_by_a_catalog_beside_it(monkeypatch: pytest
     ],
 )
 def test_a_statement_says_lab_whatever_the_catalog_is_called(statement: str, told: str) -> None:
-    assert trino._LAB.sub("other", statement) == told
+    assert renamed(statement, "other") == told
 
 
 def test_no_address_stands_among_recorded_settings() -> None:

@@ -33,5 +33,5 @@ __all__ = [
 
 def images_of(catalog: str, store: str, generations: Iterable[Generation]) -> list[str]:
     """The images that a lab with this catalog and store needs for these generations."""
-    engines = [image_of(generation) for generation in generations if generation.kind in KINDS]
+    engines = [image_of(generation) for generation in generations if generation.kind in KINDS and not generation.remote]
     return list(dict.fromkeys([STORES[store].IMAGE, *CATALOGS[catalog].IMAGES, *engines]))

@@ -25,6 +25,7 @@ T = TypeVar("T")
 ENVIRONMENT = "env."
 KINDS = ("duckdb", "iceberg", "pyiceberg", "spark", "trino")
 WORKERS = 2  # of each cluster
+_LAB = re.compile(r"(?<![\w.'\"])lab(?![\w'\"])")  # the catalog's name, as a word of a statement
 _REQUIRED = {"kind", "versions", "artefacts"}
 _OPTIONAL = {"java", "settings", "why"}
 
@@ -92,6 +93,11 @@ def split(settings: Mapping[str, T]) -> tuple[dict[str, T], dict[str, T]]:
     """Variables of the process's environment, by their own names, and the other settings."""
     variables = {key.removeprefix(ENVIRONMENT): v for key, v in settings.items() if key.startswith(ENVIRONMENT)}
     return variables, {key: value for key, value in settings.items() if not key.startswith(ENVIRONMENT)}
+
+
+def renamed(text: str, catalog: str) -> str:
+    """A statement or a setting's name in which the catalog `lab` is called otherwise."""
+    return _LAB.sub(catalog, text)
 
 
 def adapter(kind: str) -> Adapter:

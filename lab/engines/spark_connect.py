@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 REMOTE = "spark.remote"
 LOCAL = "sc://localhost"  # the setting's one value here; the port and the token are the lab's own affair
 TOKEN = "iceberg-lab.connect.token"  # noqa: S105 - a Java system property of the engine's JVM, not the token
+CLIENT = "pypi:pyspark-client=="
 _SERVER = "spark.connect"
 
 
@@ -87,8 +88,8 @@ def serve(gateway: Any, context: Any, generation: Generation, bind: str = "127.0
 
 
 def _client(generation: Generation) -> str:
-    artefact = f"pypi:pyspark-client=={generation.versions['spark']}"
-    if artefact in generation.artefacts:
+    artefact = next((artefact for artefact in generation.artefacts if artefact.startswith(CLIENT)), None)
+    if artefact is not None:
         return artefact
     raise NotProvided(
         f"Spark before 4.0 comes without Spark Connect's server, and its jar (org.apache.spark:spark-connect_"

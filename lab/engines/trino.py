@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 import uuid
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import requests
+from trino.auth import Authentication
 from trino.client import ClientSession, TrinoQuery, TrinoRequest
-from trino.exceptions import Error, TrinoQueryError
+from trino.exceptions import Error, HttpError, TrinoQueryError
 
-from lab.engines import WORKERS, environment, jvm, split, trino_rows
+from lab.engines import WORKERS, environment, jvm, renamed, split, trino_rows
 from lab.errors import LabError
 from lab.model import Answer, Cause, Column, Failure, Generation, Rows, Statement
 from lab.runtime.jvm import py4j_jar
@@ -43,7 +44,6 @@ SETTINGS = {
     "s3.path-style-access": "true",
 }
 CATALOG = "lab"
-_LAB = re.compile(rf"(?<![\w.'\"]){CATALOG}(?![\w'\"])")  # the catalog's name, as a word of a statement
 _SERVER_JARS, _PLUGIN_JARS = "lib/*", "*.jar"  # where an archive has them
 _OF_THE_CATALOG = ("iceberg.", "fs.", "s3.")
 _SERVER = {
@@ -100,8 +100,8 @@ def launch(
         port = host.published or host.port()
         own = {**_COORDINATOR, "node.bind-ip": host.bind, "discovery.uri": f"http://{LOOPBACK}:{port}"}
         _serve(gateway, host, generation, port, own | _membership(cluster, _OF_A_CLUSTER))
-        session = Session(port, {}, {})
-        for statement in (_create_catalog(CATALOG, settings(generation), catalog), "SHOW SCHEMAS IN lab"):
+        session = Session(Server(port), {}, {})
+        for statement in (create_catalog(CATALOG, settings(generation), catalog), "SHOW SCHEMAS IN lab"):
             if isinstance(answer := session.execute(statement), Failure):
                 raise LabError(f"{generation.name} has no catalog: {answer.causes[-1].message}")
         return session
@@ -143,7 +143,8 @@ def _jars(cache: Cache, artefact: str, pattern: str) -> list[Path]:
     return sorted(cache.tree(artefact, pattern).glob(pattern))
 
 
-def _create_catalog(name: str, settings: Mapping[str, str], catalog: CatalogEndpoint) -> str:
+def create_catalog(name: str, settings: Mapping[str, str], catalog: CatalogEndpoint) -> str:
+    """What makes Trino know this catalog."""
     properties = {
         **settings,
         "iceberg.rest-catalog.uri": catalog.uri,
@@ -218,7 +219,7 @@ class Engine:
         self, host: Host, generation: Generation, catalog: CatalogEndpoint, endpoint: Mapping[str, Any]
     ) -> None:
         self._generation, self._catalog = generation, catalog
-        self._port = int(endpoint["port"])
+        self._server = Server(int(endpoint["port"]))
 
     def session(self, settings: Mapping[str, str | None] = {}) -> Session:
         """A fresh session. Raises LabError with Trino's words for a catalog that can't be made with its settings."""
@@ -231,19 +232,19 @@ class Engine:
         name = CATALOG
         if any(key.startswith(_OF_THE_CATALOG) for key in changes):
             name = self._another({k: v for k, v in effective.items() if k.startswith(_OF_THE_CATALOG)})
-        return Session(self._port, properties, effective, name)
+        return Session(self._server, properties, effective, name)
 
     def _another(self, settings: Mapping[str, str]) -> str:
         """The name of a catalog with these settings, which stays for whoever wants the same."""
         name = f"{CATALOG}_{hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:8]}"
-        answer = Session(self._port, {}, {}).execute(_create_catalog(name, settings, self._catalog))
+        answer = Session(self._server, {}, {}).execute(create_catalog(name, settings, self._catalog))
         if isinstance(answer, Failure):
             raise LabError(f"{self._generation.name} makes no catalog with these settings: {answer.causes[0].message}")
         return name
 
     def versions(self) -> dict[str, str]:
         """Version of Trino, as it tells itself; that of Iceberg inside it, as declared: Trino can't be asked."""
-        answer = Session(self._port, {}, {}).execute("SELECT version()")
+        answer = Session(self._server, {}, {}).execute("SELECT version()")
         if isinstance(answer, Failure):
             raise LabError(f"{self._generation.name} does not answer: {answer.causes[0].message}; start it again")
         return {**self._generation.versions, "trino": answer.rows[0][0]}
@@ -255,24 +256,37 @@ class Engine:
         """Nothing to close: each statement is a request of its own."""
 
 
+@dataclass(frozen=True)
+class Server:
+    """Where a Trino answers, and as whom it is asked."""
+
+    port: int
+    host: str = LOOPBACK
+    scheme: str = "http"
+    user: str = "lab"
+    auth: Authentication | None = None
+
+
 class Session:
     """One client session: its properties, in the zone UTC."""
 
     def __init__(
-        self, port: int, properties: Mapping[str, str], settings: dict[str, str], catalog: str = CATALOG
+        self, server: Server, properties: Mapping[str, str], settings: dict[str, str], catalog: str = CATALOG
     ) -> None:
         """catalog: what Trino calls the catalog that is `lab` in statements and session properties."""
         self.settings = settings
         self._catalog = catalog
         self._request = TrinoRequest(
-            host=LOOPBACK,
-            port=port,
+            host=server.host,
+            port=server.port,
+            http_scheme=server.scheme,
+            auth=server.auth,
             client_session=ClientSession(
-                user="lab",
+                user=server.user,
                 catalog=catalog,
                 source="iceberg-lab",
                 timezone="UTC",
-                properties={_LAB.sub(catalog, key): value for key, value in properties.items()},
+                properties={renamed(key, catalog): value for key, value in properties.items()},
             ),
         )
 
@@ -280,12 +294,12 @@ class Session:
         """Rows, or the failure: first Trino's error name and message, then the Java cause chain it came of."""
         if not isinstance(statement, str):
             raise LabError(f"Trino understands SQL, not the call {statement.op}; give the step its SQL")
-        query = TrinoQuery(self._request, _LAB.sub(self._catalog, statement), legacy_primitive_types=True)
+        query = TrinoQuery(self._request, renamed(statement, self._catalog), legacy_primitive_types=True)
         try:
             data = list(query.execute())
         except TrinoQueryError as error:
             return Failure(causes(error))
-        except (Error, requests.RequestException) as error:
+        except (Error, HttpError, requests.RequestException) as error:
             kind = type(error)
             return Failure((Cause(f"{kind.__module__}.{kind.__qualname__}", str(error)),), crash=True)
         described = query.columns or []

@@ -33,6 +33,7 @@ _OUTCOMES = {
     "not-run": ("not run", "dim"),
 }
 _CLAIMS = {"reproduced": " =", "differs": " ≠", "none": ""}
+UNDECLARED = "Nothing is declared of this cell: an engine of your own"
 LEGEND = (
     "unsupp.: not supported   WRONG: no error, but wrong rows or the work not done   = as the document says   "
     "≠ not as the document says   no sign: the document is silent   ! unexpected"
@@ -186,11 +187,13 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
     for (outcome, reason), failed in _failing(lines).items():
         readers = ", ".join(dict.fromkeys(line["cell"]["reader"] for line in failed))
         head = f"{_OUTCOMES[outcome][0]} ({_cells(len(failed))}, {readers}): "
-        notes.append(Text.assemble((head, _OUTCOMES[outcome][1]), f"{root_cause(failed[0])}. {reason}"))
+        notes.append(Text.assemble((head, _OUTCOMES[outcome][1]), f"{root_cause(failed[0])}. {reason or UNDECLARED}"))
         notes += _cures(failed[0], pages)
     for (what, why, cause), differing in _differing(lines).items():
         who = ", ".join(name(line["cell"]).rstrip("]").partition(" [")[2] for line in differing)
-        notes.append(Text.assemble((f"≠ {what} [{who}]: ", "cyan"), f"{why}. Cause: {cause}"))
+        notes.append(
+            Text.assemble((f"≠ {what} [{who}]: ", "cyan"), f"{why}. {f'Cause: {cause}' if cause else UNDECLARED}")
+        )
         if differing[0]["outcome"] == "works":
             notes += map(_cure, traps.cures(differing, lines))
     return notes

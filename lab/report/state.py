@@ -82,6 +82,16 @@ def shown(status: Mapping[str, Any]) -> RenderableType:
     return Group(head, table)
 
 
+def made(table: str, told: Mapping[str, Any]) -> RenderableType:
+    """A generated table: what was written, as its manifests have it, and what was checked."""
+    files, commits = (f"{told[what]} {what[: None if told[what] != 1 else -1]}" for what in ("files", "commits"))
+    size = f"{told['bytes']:,} bytes in {files}, {commits}, {told['seconds']:.1f} s"
+    checked = Text("; ".join(f"{what} {value}" for what, value in told["checked"].items()), "dim")
+    return Group(
+        Text.assemble((table, "bold green"), f": {told['rows']:,} rows, {size}"), Text("checked: ").append(checked)
+    )
+
+
 def comparison(found: Comparison) -> RenderableType:
     """What two records have in common, and each cell that differs with what was seen in both."""
     count = f"{found.pairs} cells compared, {found.v3} of them v3, {found.narrowed} under narrowed credentials: "

@@ -6,15 +6,20 @@ import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
+import grpc
 import pyspark
+from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType, VariantType
+
+SECONDS = 15
 
 
 class Session:
     """A session of its own on the server; its settings are set after it connected."""
 
     def __init__(self, catalog: dict[str, str], settings: dict[str, str]) -> None:
+        _reached(catalog["remote"])
         self._spark = SparkSession.builder.remote(catalog["remote"]).create()
         for name, value in settings.items():
             self._spark.conf.set(name, value)
@@ -30,6 +35,17 @@ class Session:
 
     def close(self) -> None:
         self._spark.stop()
+
+
+def _reached(address: str) -> None:
+    """Fails within seconds where the client itself would try for ten minutes."""
+    channel = DefaultChannelBuilder(address).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(timeout=SECONDS)
+    except grpc.FutureTimeoutError:
+        raise TimeoutError(f"no server of Spark Connect answered within {SECONDS} seconds") from None
+    finally:
+        channel.close()
 
 
 def versions() -> dict[str, str]:
