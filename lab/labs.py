@@ -21,9 +21,9 @@ from rich.text import Text
 
 from lab import generating, looking
 from lab.catalogs import reference
-from lab.containers.here import lacking
 from lab.engines import GENERATIONS, remote
 from lab.errors import LabError
+from lab.images.here import lacking, refuse_stale
 from lab.model import Answer, Generation
 from lab.plan import DEFAULT_SEED, Case, Selection, cases, select
 from lab.provision import Cache, NotProvided, shown_on
@@ -63,7 +63,7 @@ def selected(
         named = {name: word for name, word in words.items() if word}
         return select({**words, **Places.of(up).as_json(), **named}, seed, remotes), "as the lab that is up"
     found = select({**words, "runtime": "containers"}, seed, remotes)
-    if why := lacking(found.places.catalog, found.places.store, found.generations):
+    if why := lacking(found.places.catalog, found.places.store, found.generations, Cache()):
         return select({**words, "runtime": "embedded"}, seed, remotes), why
     return found, "a Docker engine answers and the images are here"
 
@@ -109,10 +109,12 @@ def opened(needed: Sequence[Generation], places: Places, console: Console) -> It
 def fetch(cache: Cache, needed: Sequence[Generation], places: Places, console: Console) -> None:
     """Queues what is missing, services and the quickest engines first, and says how much that is.
 
-    What runs in containers is in their images; of those engines only clients are fetched, when first used.
+    What runs in containers is in their images, which must be this lab's; of those engines only clients are fetched,
+    when first used. Raises LabError for images of another lab.
     """
     quick_first = sorted(needed, key=lambda g: g.java is not None)
     if places.runtime == "containers":
+        refuse_stale(places.catalog, places.store, needed, cache)
         artefacts = [artefact for g in quick_first if g.java is None for artefact in g.artefacts]
     else:
         engines = (artefact for g in quick_first for artefact in _artefacts(g))

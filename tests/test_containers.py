@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
-from lab.containers import here, images_of
+from lab.containers import images_of
 from lab.containers.part import OWNER, Ready, sweep, told
 from lab.engines import GENERATIONS
 from lab.errors import LabError
+from lab.images import build, context, here
+from lab.images.declared import IMAGES
+from lab.provision import Cache
 from lab.runtime import inside
 from lab.runtime.places import Places
 from lab.runtime.process import lines
@@ -167,24 +170,56 @@ def test_without_docker_its_client_is_not_even_loaded(monkeypatch: pytest.Monkey
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     monkeypatch.setattr(here, "_SOCKETS", ("/nowhere/docker.sock",))
     monkeypatch.setattr("lab.containers.engine_answers", lambda: pytest.fail("asked"))
-    assert here.lacking("reference", "seaweedfs", []) == "no Docker engine is here"
+    assert here.lacking("reference", "seaweedfs", [], Cache()) == "no Docker engine is here"
 
 
-def test_an_image_that_is_missing_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_that_is_missing_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     known = images_of("reference", "seaweedfs", [GENERATIONS["trino-483"]])
     assert known == ["iceberg-lab/seaweedfs:4.48", "iceberg-lab/catalog:1.11.0", "iceberg-lab/trino:483"]
 
-    def get(name: str) -> None:
-        if name == "iceberg-lab/trino:483":
-            raise ImageNotFound(name)
-
-    monkeypatch.setenv("DOCKER_HOST", "unix:///somewhere")
-    monkeypatch.setattr("lab.containers.engine_answers", lambda: "28")
-    monkeypatch.setattr("docker.from_env", lambda: SimpleNamespace(images=SimpleNamespace(get=get)))
-    assert here.lacking("reference", "seaweedfs", [GENERATIONS["trino-483"]]).startswith(
-        "there is no image iceberg-lab/t"
+    docker = Docker({name: fresh(name) for name in known[:2]})
+    docker.answers(monkeypatch)
+    assert here.lacking("reference", "seaweedfs", [GENERATIONS["trino-483"]], Cache(tmp_path)) == (
+        "there is no image iceberg-lab/trino:483"
     )
-    assert here.lacking("reference", "seaweedfs", [GENERATIONS["duckdb-1.5.5"]]) == ""
+    assert here.lacking("reference", "seaweedfs", [GENERATIONS["duckdb-1.5.5"]], Cache(tmp_path)) == ""
+    # Asked for all the same, a missing one is told by whoever starts it: it might be pulled.
+    here.refuse_stale("reference", "seaweedfs", [GENERATIONS["trino-483"]], Cache(tmp_path))
+
+
+def test_images_of_another_lab_are_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seaweedfs, catalog = images_of("reference", "seaweedfs", [])
+    Docker({seaweedfs: fresh(seaweedfs), catalog: {build.INPUTS: "of another"}}).answers(monkeypatch)
+    assert here.lacking("reference", "seaweedfs", [], Cache(tmp_path)) == f"{catalog} is not of this lab's code"
+    with pytest.raises(
+        LabError,
+        match=r"^iceberg-lab/catalog:1\.11\.0 is not of .*: iceberg-lab images build 'catalog:1\.11\.0'$",
+    ):
+        here.refuse_stale("reference", "seaweedfs", [], Cache(tmp_path))
+
+
+def fresh(name: str) -> dict[str, str]:
+    return {build.INPUTS: context.inputs(IMAGES[name], Cache())}
+
+
+class Docker:
+    """An engine that has images with these labels."""
+
+    def __init__(self, labels: dict[str, dict[str, str]]) -> None:
+        self._labels, self.images = labels, self
+
+    def get(self, name: str) -> Any:
+        if name not in self._labels:
+            raise ImageNotFound(name)
+        return SimpleNamespace(labels=self._labels[name])
+
+    def close(self) -> None: ...
+
+    def answers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DOCKER_HOST", "unix:///somewhere")
+        monkeypatch.setattr("lab.containers.engine_answers", lambda: "28")
+        monkeypatch.setattr(build, "engine_answers", lambda: "28")
+        monkeypatch.setattr("docker.from_env", lambda **_: self)
 
 
 def test_places_are_told_as_users_name_them() -> None:

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from lab.containers.here import lacking
+from lab.images.here import lacking
+from lab.provision import Cache
 
 pytestmark = pytest.mark.docker
 ROOT = Path(__file__).parents[1]
@@ -25,7 +26,7 @@ SECONDS = 60.0
 
 @pytest.fixture(scope="module", autouse=True)
 def engine() -> Iterator[Any]:
-    if why := lacking("reference", "seaweedfs", []):
+    if why := lacking("reference", "seaweedfs", [], Cache()):
         pytest.skip(f"{why}; docs/containers.md says how to get there")
     import docker
 

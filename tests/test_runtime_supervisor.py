@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import psutil
 import pytest
 from fake_embedded import STORE, generation
 
+import lab
 from lab.errors import LabError
 from lab.provision import NotProvided
 from lab.runtime import folder as folders
@@ -102,6 +104,26 @@ def test_it_ends_when_nobody_uses_it(states: Path) -> None:
     assert time.monotonic() - asked > 1
     assert _within(5, lambda: not folders.alive(state))
     assert not (Path(state["folder"]) / "data").exists()
+
+
+def test_a_lab_of_other_code_or_images_is_not_joined(states: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _up(states)
+    with _join(states):
+        pass
+    monkeypatch.setenv("ICEBERG_LAB_MINIO_IMAGE", "another")
+    with pytest.raises(LabError, match=r"other code, images or programs .* iceberg-lab down"):
+        _join(states)
+    monkeypatch.delenv("ICEBERG_LAB_MINIO_IMAGE")
+    root = Path(
+        shutil.copytree(Path(lab.__file__).parent, states / "lab", ignore=shutil.ignore_patterns("__pycache__"))
+    )
+    before = Places().configuration()
+    monkeypatch.setattr(lab, "__file__", str(root / "__init__.py"))
+    assert Places().configuration() == before
+    (root / "behaviours" / "h_v2.py").write_text("# a behaviour is no part of the lab that is up")
+    assert Places().configuration() == before
+    (root / "engines" / "generations" / "trino-483.toml").write_text("[settings]")
+    assert Places().configuration() != before
 
 
 def test_a_request_to_the_gateway_is_use(tmp_path: Path) -> None:

@@ -90,6 +90,8 @@ class _Container(DockerContainer):
     """A container of the lab's: it ends with whoever made it, and says by itself when it serves."""
 
     def __init__(self, image: str, command: Sequence[str], **settings: Any) -> None:
+        # It says itself when it serves; Docker's asking each second costs a process in each container.
+        settings["healthcheck"] = {"test": ["NONE"]}
         super().__init__(image, init=True, labels={OWNER: owner()}, **settings)
         self.with_command(list(command))
         self.waiting_for(Ready())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -39,9 +40,10 @@ class SeaweedFs(_Store):
 
 
 class Minio(_Store):
-    """MinIO at its last release under Apache-2.0; the endpoint's keys are a user's, not its root's."""
+    """MinIO; the endpoint's keys are a user's, not its root's. The image is that of its last release under Apache-2.0,
+    or the one that ICEBERG_LAB_MINIO_IMAGE names, as `iceberg-lab images build --minio IMAGE` makes it of any other."""
 
-    IMAGE = image("minio", minio.VERSION)
+    IMAGE = os.environ.get("ICEBERG_LAB_MINIO_IMAGE") or image("minio", minio.VERSION)
     NAME = "minio"
     CLIENT_ENVIRONMENT = minio.CLIENT_ENVIRONMENT
 

@@ -103,6 +103,8 @@ def read(file: Path) -> Generation:
     )
     if not re.fullmatch(r"\w+", remote.catalog):
         raise UsageError(f"{file.name}: catalog {remote.catalog!r} is no plain word; give it one in the engine")
+    if kind == "spark" and remote.token_variable and urlsplit(remote.url).hostname in ("127.0.0.1", "::1"):
+        raise UsageError(f"{file.name}: take localhost for remote; with a token the client speaks TLS elsewhere")
     if remote.url.startswith("http:") and (remote.token_variable or remote.password_variable):
         raise UsageError(f"{file.name}: Trino takes a secret over https:// only; correct remote")
     versions = said.get("versions", {})
@@ -246,6 +248,8 @@ class _Engine(ABC):
             told = f"is what ${variable} holds right" if variable else "name a token_variable in its file"
             raise LabError(f"{name} refuses {self._remote.user!r} at {self._remote.url}: {told}?")
         words = " ".join(words.split())[:300]
+        if self._generation.kind == "spark" and self._remote.token_variable:
+            words += "; with a token the client speaks TLS to every host but localhost"
         raise LabError(f"{name} does not answer at {self._remote.url}; is it up, and remote right? ({words})")
 
     def _check_versions(self) -> None:

@@ -58,6 +58,8 @@ def settings(cluster: Cluster, iceberg: list[Path]) -> dict[str, str]:
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
         "spark.executor.cores": "1",
         "spark.executor.memory": _MEMORY,
+        # Executors have one address, which makes Spark take them for neighbours on one disk; they are not.
+        "spark.shuffle.readHostLocalDisk": "false",
         # Tasks wait for every worker; else the first to come has them all.
         "spark.cores.max": str(WORKERS),
         "spark.scheduler.minRegisteredResourcesRatio": "1",

@@ -7,17 +7,21 @@ nothing is not begun, and a runtime can tell an image that is older than the lab
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import re
+import tarfile
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import docker
 import requests
-from docker.errors import APIError, DockerException, ImageNotFound
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from filelock import FileLock
 
 from lab.containers.part import engine_answers, flat
@@ -71,8 +75,39 @@ def _state(client: Any, image: Image, cache: Cache) -> State:
     except ImageNotFound:
         return State(image)
     created = dt.datetime.fromisoformat(re.sub(r"\.\d+", "", found.attrs["Created"]))
-    stale = found.labels.get(INPUTS) != context.inputs(image, cache)
-    return State(image, found.id, found.attrs["Size"], created, stale)
+    return State(image, found.id, found.attrs["Size"], created, stale(image, found.labels, cache))
+
+
+def stale(image: Image, labels: Mapping[str, str], cache: Cache) -> bool:
+    """Whether an image with these labels was made of something else than would go into it now."""
+    return labels.get(INPUTS) != context.inputs(image, cache)
+
+
+@contextmanager
+def taken(name: str, *places: str) -> Iterator[Path]:
+    """A program out of an image, pulled if it isn't here, from the first of these places that has it; for a while.
+
+    Raises LabError.
+    """
+    with engine() as client, tempfile.TemporaryDirectory() as folder:
+        try:
+            source = client.containers.create(name)
+        except ImageNotFound:
+            try:
+                source = client.containers.create(client.images.pull(name))
+            except APIError as error:
+                raise LabError(f"the image {name} can't be pulled ({flat(error.explanation or error)})") from None
+        try:
+            for place in places:
+                with suppress(NotFound):
+                    packed = io.BytesIO(b"".join(source.get_archive(place)[0]))
+                    with tarfile.open(fileobj=packed) as tar:
+                        tar.extractall(folder, filter="data")
+                    yield Path(folder) / place.rpartition("/")[2]
+                    return
+        finally:
+            source.remove(v=True)
+        raise LabError(f"{name} has none of {', '.join(places)}; name another image")
 
 
 def build(

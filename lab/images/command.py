@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from lab.images import declared
 from lab.provision import Cache, shown_on
 from lab.stores import STORES
 
+MINIO_AT = ("/usr/bin/minio", "/opt/bin/minio", "/usr/local/bin/minio", "/opt/bitnami/minio/bin/minio")
 _OUT = Console(markup=False, width=None if sys.stdout.isatty() else 240)
 _ERR = Console(stderr=True, markup=False, width=None if sys.stderr.isatty() else 240)
 
@@ -31,9 +33,14 @@ def images() -> None:
 @click.option(
     "--polaris", metavar="FOLDER", type=Path, help="an unpacked distribution of Polaris: build its image alone"
 )
+@click.option(
+    "--minio", metavar="IMAGE", help="an image of MinIO's, whose program to take: build the lab's of it alone"
+)
 @click.option("--plain", is_flag=True, help="without archives of classes: minutes sooner built, engines start later")
 @click.option("--verbose", is_flag=True, help="tell each step of each build")
-def build(globs: str | None, base: str | None, polaris: Path | None, plain: bool, verbose: bool) -> None:
+def build(
+    globs: str | None, base: str | None, polaris: Path | None, minio: str | None, plain: bool, verbose: bool
+) -> None:
     """Build all images, or those that comma-separated GLOBS name: 'spark*,catalog', 'trino-483'.
 
     \b
@@ -47,8 +54,14 @@ def build(globs: str | None, base: str | None, polaris: Path | None, plain: bool
                 _ERR.print(line, highlight=False)
             status.update(line.strip()[:100])
 
-        wanted = [declared.polaris(polaris)] if polaris else declared.chosen(globs)
-        builder.build(wanted, Cache(progress=shown_on(_ERR)), base, tell, archives=not plain)
+        with ExitStack() as stack:
+            if polaris:
+                wanted = [declared.polaris(polaris)]
+            elif minio:
+                wanted = [declared.minio_of(stack.enter_context(builder.taken(minio, *MINIO_AT)), minio)]
+            else:
+                wanted = declared.chosen(globs)
+            builder.build(wanted, Cache(progress=shown_on(_ERR)), base, tell, archives=not plain)
 
 
 @images.command("list")

@@ -111,6 +111,8 @@ def inputs(image: Image, cache: Cache) -> str:
             digest.update(json.dumps([member, *(file.sha256 for file in cache.lock.artefacts[member])]).encode())
     digest.update(json.dumps([image.part, dict(image.versions), requirements()]).encode())
     digest.update(json.dumps(dict(image.arguments)).encode())
+    if image.program:
+        digest.update(hashlib.sha256(image.program.read_bytes()).digest())
     if image.distribution:
         for path in sorted(filter(Path.is_file, image.distribution.rglob("*"))):
             digest.update(f"{path.relative_to(image.distribution)} {path.stat().st_size}".encode())
@@ -144,6 +146,8 @@ def content(image: Image, cache: Cache, base: Base, lacks: list[str]) -> list[tu
     found = [("Dockerfile", folder(image) / "Dockerfile"), ("site", site(cache, base)), *modules().items()]
     if image.distribution:
         found.append(("distribution", image.distribution))
+    if image.program:
+        return [*found, (f"bin/{image.program.name}", image.program)]
     native = platform.system() == "Linux" and platform.machine() == base.machine
     used: list[Path] = []
     try:

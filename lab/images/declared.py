@@ -31,6 +31,7 @@ class Image:
     versions: Mapping[str, str] = field(hash=False)
     arguments: Mapping[str, str] = field(default_factory=dict, hash=False)  # of its Dockerfile alone
     distribution: Path | None = None  # unpacked here, given by the user
+    program: Path | None = None  # the same of MinIO's
 
     @property
     def folder(self) -> str:
@@ -104,6 +105,19 @@ def polaris(distribution: Path) -> Image:
         (java,),
         versions,
         distribution=distribution,
+    )
+
+
+def minio_of(program: Path, source: str) -> Image:
+    """The image of MinIO's program out of another image, `source`, under that one's tag."""
+    version = source.rpartition("/")[2].partition("@")[0].partition(":")[2] or "latest"
+    return Image(
+        image("minio", version),
+        f"MinIO of {source}",
+        ("store", minio.NAME),
+        minio.ARTEFACTS,
+        {"minio": version, "lab": lab.__version__},
+        program=program,
     )
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import lab
 from lab.runtime.stack import MEMORY_BUDGET, Stack
 
 if TYPE_CHECKING:
     from lab.provision import Cache
+
+# What services and engines are made of; behaviours, tables and reports may change while a lab is up.
+_CODE = ("catalogs", "containers", "engines", "provision", "runtime", "stores")
+_NAMED = ("ICEBERG_LAB_MINIO", "ICEBERG_LAB_MINIO_IMAGE", "ICEBERG_LAB_POLARIS_IMAGE")  # by users, instead of ours
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,15 @@ class Places:
 
     def as_json(self) -> dict[str, str]:
         return asdict(self)
+
+    def configuration(self) -> str:
+        """A digest of all that decides what a lab there is, but its secrets: one of another is not reused."""
+        root = Path(lab.__file__).parent
+        files = sorted(file for part in _CODE for file in (root / part).rglob("*.*") if "__pycache__" not in file.parts)
+        digest = hashlib.sha256(json.dumps([self.as_json(), *map(os.environ.get, _NAMED)]).encode())
+        for file in files:
+            digest.update(file.relative_to(root).as_posix().encode() + hashlib.sha256(file.read_bytes()).digest())
+        return digest.hexdigest()[:16]
 
     def make(self, cache: Cache, folder: Path, *, memory: int = MEMORY_BUDGET) -> Stack:
         """A lab there. Raises LabError when it can't be had."""

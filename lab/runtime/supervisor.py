@@ -157,7 +157,7 @@ def _ended(state: State) -> bool:
 def join(states: Path, cache: Cache, folder: Path, places: Places | None = None) -> Joined | None:
     """The lab that is up, for a run whose own folder is `folder`; None when there is none.
 
-    Raises LabError when its parts live elsewhere than in `places`, where that matters.
+    Raises LabError when its parts live elsewhere than in `places`, where that matters, or are of other code.
     """
     state = running(states)
     if state is None:
@@ -166,6 +166,11 @@ def join(states: Path, cache: Cache, folder: Path, places: Places | None = None)
         raise LabError(
             f"a lab is up of {Places.of(state)}, and this asks for {places}; end it with iceberg-lab down, or ask "
             "for the same"
+        )
+    if state.get("configuration") != Places.of(state).configuration():
+        raise LabError(
+            "the lab that is up is of other code, images or programs than this one; end it with iceberg-lab down, and "
+            "start it anew with iceberg-lab up"
         )
     return Joined(cache, folder, state)
 
@@ -261,6 +266,7 @@ class Supervisor:
             "key": self._key.hex(),
             "folder": str(stack.host.folder),
             **places.as_json(),
+            "configuration": places.configuration(),
         }
         folders.write_private(states / _STATE, json.dumps(state))
 

@@ -1,0 +1,66 @@
+"""Whether a lab in containers can start here: is there a Docker engine, and are its images those of this lab."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from lab.errors import LabError
+from lab.model import Generation
+from lab.provision import Cache
+
+# Where engines listen that nobody named by DOCKER_HOST; Docker's client is not even loaded where there is none.
+_SOCKETS = ("/var/run/docker.sock", "~/.docker/run/docker.sock", "~/.colima/default/docker.sock", "~/.rd/docker.sock")
+
+
+def lacking(catalog: str, store: str, generations: Iterable[Generation], cache: Cache) -> str:
+    """Why such a lab can't start at once; empty when it can."""
+    if "DOCKER_HOST" not in os.environ and not any(Path(s).expanduser().exists() for s in _SOCKETS):
+        return "no Docker engine is here"
+    from lab.containers import engine_answers
+
+    try:
+        engine_answers()
+        for name, found in _images(catalog, store, generations):
+            if found is None:
+                return f"there is no image {name}"
+            if _stale(name, found, cache):
+                return f"{name} is not of this lab's code"
+    except LabError as error:
+        return str(error).partition(";")[0]
+    return ""
+
+
+def refuse_stale(catalog: str, store: str, generations: Iterable[Generation], cache: Cache) -> None:
+    """Raises LabError for images whose answers would be those of another lab; missing ones are for who starts them."""
+    stale = [
+        name for name, found in _images(catalog, store, generations) if found is not None and _stale(name, found, cache)
+    ]
+    if stale:
+        wanted = ",".join(name.removeprefix("iceberg-lab/") for name in stale)
+        many = f"{len(stale)} images are" if len(stale) > 1 else f"{stale[0]} is"
+        raise LabError(f"{many} not of this lab's code; build anew: iceberg-lab images build '{wanted}'")
+
+
+def _images(catalog: str, store: str, generations: Iterable[Generation]) -> Iterator[tuple[str, Any]]:
+    """Name and image, None where it is missing, of all that such a lab needs. Raises LabError without an engine."""
+    from docker.errors import ImageNotFound
+
+    from lab.containers import images_of
+    from lab.images.build import engine
+
+    with engine() as client:
+        for name in images_of(catalog, store, generations):
+            try:
+                yield name, client.images.get(name)
+            except ImageNotFound:
+                yield name, None
+
+
+def _stale(name: str, found: Any, cache: Cache) -> bool:
+    from lab.images.build import stale
+    from lab.images.declared import IMAGES
+
+    return name in IMAGES and stale(IMAGES[name], found.labels, cache)
