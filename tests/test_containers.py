@@ -13,7 +13,7 @@ import pytest
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 
 from lab.containers import images_of
-from lab.containers.part import OWNER, Ready, sweep, told
+from lab.containers.part import OWNER, Ready, engine_answers, sweep, told
 from lab.engines import GENERATIONS
 from lab.errors import LabError
 from lab.images import build, context, here
@@ -163,6 +163,24 @@ def test_one_who_is_gone_already_is_no_fault() -> None:
             raise NotFound("gone")
 
     remove(Gone())
+
+
+@pytest.mark.parametrize(("api", "taken"), [("1.40", False), ("1.41", True), ("1.52", True), ("2.0", True)])
+def test_an_old_engine_is_told_to_be_updated(api: str, taken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = {"Version": "19.03", "ApiVersion": api}
+    monkeypatch.setattr("docker.from_env", lambda: SimpleNamespace(version=lambda: version, close=lambda: None))
+    if taken:
+        assert engine_answers() == "19.03"
+        return
+    with pytest.raises(LabError, match=r"^Docker 19\.03 speaks API 1\.40, .* 1\.41 .*: update it, or .* embedded$"):
+        engine_answers()
+
+
+def test_no_engine_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    with pytest.raises(LabError, match=r"^no Docker engine answers .*; start one .*, or .*--runtime embedded$") as told:
+        engine_answers()
+    assert "\n" not in str(told.value)
 
 
 # ---------------------------------------------------------------- the choice
