@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -13,9 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from minio import Minio as S3
+from minio.credentials import AssumeRoleProvider
+from minio.error import S3Error
 
+from lab.containers import Catalog, Minio, Network
 from lab.images.here import lacking
 from lab.provision import Cache
+from lab.stores import StoreEndpoint
+from lab.tables.rest import RestCatalog
 
 pytestmark = pytest.mark.docker
 ROOT = Path(__file__).parents[1]
@@ -162,3 +170,60 @@ def test_an_image_that_cannot_be_had_is_told_and_nothing_else_is_taken(engine: A
     assert "no-such-polaris" in err
     assert "Traceback" not in err
     assert ours(engine, lab) == []
+
+
+def test_modules_are_of_use_on_their_own(engine: Any) -> None:
+    if why := lacking("reference", "minio", [], Cache()):
+        pytest.skip(f"{why}; docs/containers.md says how to get there")
+    one = {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": ["arn:aws:s3:::lab/public/*"]}
+    keys = {name: secrets.token_hex(16) for name in ("reader", "guest")}
+    with (
+        Network(ports=2) as network,
+        Minio(network)
+        .with_user("reader", keys["reader"], "readonly")
+        .with_user("guest", keys["guest"], {"Version": "2012-10-17", "Statement": [one]}) as store,
+        Catalog(network, store) as catalog,
+    ):
+        rest = RestCatalog(catalog.endpoint.uri, catalog.endpoint.warehouse)
+        rest.create_namespace("demo")
+        assert rest.tables("demo") == []
+        where = store.endpoint
+        admin = _client(where, where.access_key, where.secret_key)
+        for key in ("public/a", "private/b"):
+            admin.put_object(where.bucket, key, io.BytesIO(b"x"), 1)
+        reader, guest = (_client(where, name, secret) for name, secret in keys.items())
+        assert reader.get_object(where.bucket, "private/b").data == b"x"
+        assert guest.get_object(where.bucket, "public/a").data == b"x"
+        for who, work in (
+            (reader, lambda: reader.put_object(where.bucket, "c", io.BytesIO(b"x"), 1)),
+            (guest, lambda: guest.get_object(where.bucket, "private/b")),
+        ):
+            with pytest.raises(S3Error) as refused:
+                work()
+            assert refused.value.code == "AccessDenied", who
+        assert sts(where)
+        said = json.dumps(store.get_wrapped_container().attrs["Config"]["Cmd"]) + "".join(
+            map(bytes.decode, store.get_logs())
+        )
+        assert not [key for key in (*keys.values(), where.secret_key) if key in said]
+
+
+def _client(where: StoreEndpoint, key: str, secret: str) -> S3:
+    return S3(where.url.removeprefix("http://"), key, secret, secure=False, region=where.region)
+
+
+def sts(where: StoreEndpoint) -> bool:
+    """Whether its administrator gets a session that can read."""
+    provider = AssumeRoleProvider(
+        sts_endpoint=where.url, access_key=where.access_key, secret_key=where.secret_key, region=where.region
+    )
+    held = provider.retrieve()
+    client = S3(
+        where.url.removeprefix("http://"),
+        session_token=held.session_token,
+        access_key=held.access_key,
+        secret_key=held.secret_key,
+        secure=False,
+        region=where.region,
+    )
+    return client.stat_object(where.bucket, "public/a").size == 1

@@ -75,8 +75,8 @@ def token(of: Upstream) -> str:
     return str(answer.json()["access_token"])
 
 
-def set_up(server: str, secret: str, store: StoreEndpoint, warehouse: str) -> None:
-    """Makes the catalog, on the store, and lets its root do anything in it. Raises LabError, NotProvided."""
+def set_up(server: str, secret: str, store: StoreEndpoint, warehouse: str, name: str = CATALOG) -> None:
+    """Makes a catalog, on the store, and lets its root do anything in it. Raises LabError, NotProvided."""
     try:
         from apache_polaris.sdk import management
         from apache_polaris.sdk.management.exceptions import OpenApiException
@@ -99,7 +99,7 @@ def set_up(server: str, secret: str, store: StoreEndpoint, warehouse: str) -> No
     )
     catalog = management.PolarisCatalog(
         type="INTERNAL",
-        name=CATALOG,
+        name=name,
         properties=management.CatalogProperties.from_dict({"default-base-location": warehouse}),
         storageConfigInfo=kept,
     )
@@ -107,6 +107,6 @@ def set_up(server: str, secret: str, store: StoreEndpoint, warehouse: str) -> No
     grant = management.CatalogGrant(type="catalog", privilege=management.CatalogPrivilege.CATALOG_MANAGE_CONTENT)
     try:
         api.create_catalog(management.CreateCatalogRequest(catalog=catalog))
-        api.add_grant_to_catalog_role(CATALOG, "catalog_admin", management.AddGrantRequest(grant=grant))
+        api.add_grant_to_catalog_role(name, "catalog_admin", management.AddGrantRequest(grant=grant))
     except OpenApiException as refusal:
         raise LabError(f"Polaris refuses its set-up: {' '.join(str(refusal).split())[:300]}") from None

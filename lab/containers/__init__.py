@@ -7,21 +7,27 @@
 
 One container owns the network and publishes its ports under the same numbers on loopback, so that every address is
 the same inside and outside: an object store's address stands in vended credentials, and must be right for all.
+
+    Minio(network).with_user("reader", secret, "readonly")          # beside the administrator of its `endpoint`
+    Polaris(network, store).with_catalog("sales")                   # the server alone; Gateway has the lab's before it
+    Spark(network, catalog, name).with_setting("spark.sql.iceberg.vectorization.enabled", "false")
 """
 
 from collections.abc import Iterable
 
 from lab.containers.engines import KINDS, Library, Spark, Trino, image_of
 from lab.containers.part import Network, Part, engine_answers, image
-from lab.containers.services import CATALOGS, STORES, Catalog, Minio, SeaweedFs
+from lab.containers.services import CATALOGS, STORES, Catalog, Gateway, Minio, Polaris, SeaweedFs
 from lab.model import Generation
 
 __all__ = [
     "Catalog",
+    "Gateway",
     "Library",
     "Minio",
     "Network",
     "Part",
+    "Polaris",
     "SeaweedFs",
     "Spark",
     "Trino",

@@ -7,7 +7,7 @@ import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from lab.catalogs import CatalogEndpoint
 from lab.containers.part import Network, Part, image
@@ -38,6 +38,7 @@ class _Engine(Part):
         self._ports = ports or [network.port() for _ in range(PORTS[self.generation.kind])]
         self.catalog = catalog if isinstance(catalog, CatalogEndpoint) else catalog.endpoint
         self._engine: Engine | None = None
+        self._settings: dict[str, str | None] = {}
         self.endpoint = {"port": self._ports[0]}
         self.with_envs(
             LAB_PORT=str(self.endpoint["port"]),
@@ -47,6 +48,11 @@ class _Engine(Part):
             LAB_CLIENT_ENVIRONMENT=json.dumps(dict(self.catalog.client_environment)),
         )
 
+    def with_setting(self, name: str, value: str | None) -> Self:
+        """A setting of each of its sessions, e.g. `spark.sql.…` or Trino's session properties; None takes one away."""
+        self._settings[name] = value
+        return self
+
     def session(self, settings: Mapping[str, str | None] = {}) -> EngineSession:
         """A fresh session of it, see `lab.engines.Session`. What is needed beside it lives in a temporary folder."""
         if self._engine is None:
@@ -54,7 +60,7 @@ class _Engine(Part):
             host = Host(Cache(), Path(self._folder.name))
             folders.claim(host.folder)
             self._engine = adapter(self.generation.kind).Engine(host, self.generation, self.catalog, self.endpoint)
-        return self._engine.session(settings)
+        return self._engine.session({**self._settings, **settings})
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:
         if self._engine is not None:

@@ -6,6 +6,8 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Self
 
 from lab.catalogs import CatalogEndpoint, polaris, reference
 from lab.containers.part import Answers, Network, Part, image
@@ -46,6 +48,15 @@ class Minio(_Store):
     IMAGE = os.environ.get("ICEBERG_LAB_MINIO_IMAGE") or image("minio", minio.VERSION)
     NAME = "minio"
     CLIENT_ENVIRONMENT = minio.CLIENT_ENVIRONMENT
+
+    def __init__(self, network: Network, endpoint: StoreEndpoint | None = None) -> None:
+        super().__init__(network, endpoint)
+        self._users: list[minio.User] = []
+
+    def with_user(self, access_key: str, secret_key: str, policy: str | Mapping[str, Any] = "readwrite") -> Self:
+        """A user who may do what a policy says: MinIO's `readonly`, `readwrite`, …, or a document of one's own."""
+        self._users.append(minio.User(access_key, secret_key, policy))
+        return self.with_env("LAB_STORE_USERS", json.dumps([asdict(user) for user in self._users]))
 
 
 class Catalog(Part):
@@ -96,23 +107,33 @@ class Gateway(Catalog):
     def parts(cls, network: Network, store: StoreEndpoint, ports: Sequence[int]) -> Iterator[tuple[str, Part]]:
         server = Polaris(network, store, ports[1])
         yield "polaris", server
-        polaris.set_up(server.url, server.secret, store, reference.warehouse(store))
         found = cls(network, store, ports[0])
         yield "catalog", found.with_envs(LAB_POLARIS_URL=server.url, LAB_POLARIS_SECRET=server.secret)
 
 
 class Polaris(Part):
-    """Apache Polaris with its state in memory: `url` is its server's, `secret` that of its root. Set up by
-    `lab.catalogs.polaris.set_up`."""
+    """Apache Polaris with its state in memory and a catalog on the store; `url` and its root's `secret`."""
 
     def __init__(self, network: Network, store: _Store | StoreEndpoint, port: int | None = None) -> None:
         """port: of the network's; taken if none is given."""
         super().__init__(network, polaris.IMAGE, [])
         number = port or network.port()
         self.url, self.secret = f"http://{LOOPBACK}:{number}", secrets.token_urlsafe(30)
-        where = store if isinstance(store, StoreEndpoint) else store.endpoint
-        self.with_envs(**polaris.environment(str(number), self.secret, _of_the_store(where)))
+        self._store = store if isinstance(store, StoreEndpoint) else store.endpoint
+        self._catalog = polaris.CATALOG
+        self.with_envs(**polaris.environment(str(number), self.secret, _of_the_store(self._store)))
         self.waiting_for(Answers(lambda: polaris.answers(self.url, self.secret)))
+
+    def with_catalog(self, name: str) -> Self:
+        """What its catalog is called."""
+        self._catalog = name
+        return self
+
+    def start(self) -> Self:
+        """Returns when its catalog is made. Raises LabError."""
+        super().start()
+        polaris.set_up(self.url, self.secret, self._store, reference.warehouse(self._store), self._catalog)
+        return self
 
 
 def _of_the_store(store: StoreEndpoint) -> dict[str, str]:

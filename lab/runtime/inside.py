@@ -35,7 +35,7 @@ from lab.provision import Cache
 from lab.runtime import folder as folders
 from lab.runtime.host import EVERYWHERE, Host
 from lab.runtime.jvm import JavaEndpoint, connect
-from lab.stores import StoreEndpoint, access, named, s3
+from lab.stores import StoreEndpoint, access, minio, named, s3
 
 ARTEFACTS = Path("/opt/iceberg-lab")  # a cache of the lab's, filled when the image was built
 _READY = "ready"
@@ -50,6 +50,7 @@ class Settings:
     store_url: str = ""
     store_access_key: str = ""
     store_secret_key: str = ""
+    store_users: str = "[]"  # JSON, users beside the administrator, see `lab.stores.minio.User`
     client_environment: str = "{}"  # JSON, see `lab.stores.StoreEndpoint`
     polaris_url: str = ""  # of its server
     polaris_secret: str = ""  # its root's
@@ -99,7 +100,10 @@ def serve(part: str, name: str, host: Host, settings: Settings) -> None:
     """Starts a part and returns when it serves. Raises LabError."""
     match part:
         case "store":
-            named(name).start(host, settings.store)
+            if users := json.loads(settings.store_users):
+                minio.start(host, settings.store, [minio.User(**user) for user in users])
+            else:
+                named(name).start(host, settings.store)
         case "catalog":
             process, _ = gateway.launch(host)
             upstream = reference.start(host, settings.store, lambda: None)

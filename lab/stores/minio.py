@@ -17,7 +17,7 @@ import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,15 @@ CLIENT_ENVIRONMENT = {
 }
 _POLICY = "readwrite"  # its own, of all S3 actions
 _TRACE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class User:
+    """A user beside the administrator, who may do what a policy says: one of MinIO's own by its name, or a document."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    policy: str | Mapping[str, Any] = _POLICY
 
 
 def program(cache: Cache) -> Path:
@@ -96,8 +105,8 @@ def choose(host: Host) -> StoreEndpoint:
     return s3.endpoint(host, client_environment=CLIENT_ENVIRONMENT)
 
 
-def start(host: Host, endpoint: StoreEndpoint) -> None:
-    """See `lab.stores.Store`."""
+def start(host: Host, endpoint: StoreEndpoint, users: Sequence[User] = ()) -> None:
+    """See `lab.stores.Store`. users: beside the administrator."""
     binary = program(host.cache)
     root = Credentials(secrets.token_hex(10), secrets.token_urlsafe(30))
     address = endpoint.url.removeprefix("http://")
@@ -123,12 +132,16 @@ def start(host: Host, endpoint: StoreEndpoint) -> None:
         http_client=urllib3.PoolManager(timeout=3.0, retries=False),
     )
 
-    def make_user() -> None:
-        admin.user_add(endpoint.access_key, endpoint.secret_key)
-        admin.policy_set(_POLICY, user=endpoint.access_key)
+    def make_users() -> None:
+        for user in (User(endpoint.access_key, endpoint.secret_key), *users):
+            admin.user_add(user.access_key, user.secret_key)
+            if isinstance(policy := user.policy, Mapping):
+                admin.policy_add(user.access_key, policy=dict(policy))
+                policy = user.access_key
+            admin.policy_set(policy, user=user.access_key)
 
     try:
-        s3.await_write(endpoint, process, make_user)
+        s3.await_write(endpoint, process, make_users)
         _record(endpoint, root, process)
     except StartFailed:
         host.end(process)
