@@ -21,7 +21,7 @@ from rich.text import Text
 from lab import looking
 from lab.catalogs import reference
 from lab.containers.here import lacking
-from lab.engines import GENERATIONS
+from lab.engines import GENERATIONS, LIBRARY
 from lab.errors import LabError
 from lab.model import Answer, Generation
 from lab.plan import DEFAULT_SEED, Case, Selection, cases, select
@@ -29,7 +29,7 @@ from lab.provision import Cache, NotProvided, shown_on
 from lab.provision.settings import Settings
 from lab.records.record import Recorded, Recorder, as_json
 from lab.records.redact import Redactor
-from lab.registering import LIBRARY, WRITER
+from lab.registering import WRITER
 from lab.report.line import failure, name
 from lab.run import Engines, Lab, Run, Tables
 from lab.runtime import supervisor

@@ -21,14 +21,14 @@ from typing import Any, Protocol, TypeVar
 
 from lab.asking import plain_read, say, seed, untouched, words
 from lab.catalogs import CatalogEndpoint
-from lab.engines import Engine, Session, adapter
+from lab.engines import LIBRARY, Engine, Session, adapter
 from lab.errors import LabError
 from lab.model import Cell, Failure, Generation, Observation, Step, StepResult, Table
 from lab.plan import Case, Selection, control_of
 from lab.provision import NotProvided
 from lab.records.record import Recorded, Recorder
 from lab.records.verdict import judge, turned
-from lab.registering import LIBRARY, Writer, register
+from lab.registering import Writer, register
 from lab.runtime.host import Host
 from lab.stores import StoreEndpoint
 from lab.tables.look import looks

@@ -16,6 +16,8 @@ dicts by column name; a column left out is null.
     describe(namespace, table)                                        → name, type, required
     snapshots(namespace, table)    → snapshot_id, parent_id, sequence_number, committed_at, operation, summary
     scan(namespace, table, columns, filter, snapshot, case_sensitive) → the rows, types as Iceberg names them
+    filters(namespace, table, key, filters)
+        filters: expression by name                                   → filter's name, key of each row that it keeps
     count_by(namespace, table, column)                                → that column, count
     append(namespace, table, rows)
     overwrite(namespace, table, rows, filter)

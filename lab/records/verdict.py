@@ -130,6 +130,8 @@ def facts_of(seen: Observation) -> dict[str, Any]:
 
 
 def _outcome(seen: Observation, expected: Expect | None) -> Outcome:
+    if any(_wrong(step) for step in seen.steps if isinstance(step.answer, Rows) and step.name != PLAIN_READ):
+        return Outcome.SILENTLY_WRONG  # the worst, whatever fails after it
     failure = _failure(seen)
     if failure is not None:
         if failure.crash:

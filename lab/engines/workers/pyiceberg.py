@@ -158,6 +158,13 @@ def scan(
     return described, list(zip(*values, strict=True))
 
 
+def filters(catalog: RestCatalog, namespace: str, table: str, key: str, filters: Mapping[str, str]) -> Answer:
+    loaded = catalog.load_table(_name(namespace, table))
+    described = [("filter", "string"), (key, str(loaded.schema().find_type(key)))]
+    found = {name: loaded.scan(row_filter=said, selected_fields=(key,)).to_arrow() for name, said in filters.items()}
+    return described, [(name, value) for name, read in found.items() for value in _python(read.column(key))]
+
+
 def count_by(catalog: RestCatalog, namespace: str, table: str, column: str) -> Answer:
     wanted = catalog.load_table(_name(namespace, table)).scan(selected_fields=(column,))
     described = [(column, str(wanted.projection().find_type(column))), ("count", "long")]
@@ -220,6 +227,7 @@ OPERATIONS = {
         describe,
         snapshots,
         scan,
+        filters,
         count_by,
         append,
         overwrite,
