@@ -122,10 +122,10 @@ class Pairs:
     def cases(self, places: Places) -> list[Case]:
         """Each feature by each of its writers with each reader; who is to fail at writing does so alone."""
         found = []
-        writers = [GENERATIONS[name] for name in self.writers]
+        writers, readers = ([GENERATIONS[name] for name in names] for names in (self.writers, self.readers))
         for feature in self.features:
             variant = next(v for v in feature.variants if v.name == (EVERY if self.full else QUICK))
-            pairs = [(writer, GENERATIONS[name]) for writer in self._makers(feature) for name in self.readers]
+            pairs = [(w, reader) for w in self._makers(feature) for reader in readers if feature.takes(reader)]
             pairs += [(writer, writer) for writer in writers if feature.refuses(writer)]
             found += [_case(feature, variant, writer, reader, places) for writer, reader in pairs]
         return found

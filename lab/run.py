@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
-from lab.asking import plain_read, say, seed, untouched, words
+from lab.asking import earlier, plain_read, say, seed, untouched, words
 from lab.catalogs import CatalogEndpoint
 from lab.engines import LIBRARY, Engine, Session, adapter
 from lab.errors import LabError
@@ -311,6 +311,9 @@ class Run:
         filling = words(self.namespace(case), case.behaviour.table, case.writer.name, case.reader.name)
         done: list[StepResult] = []
         try:
+            if any("{filled" in str(step.statement(who.kind)) for step in steps):
+                loaded = catalog(self.lab).load_table(self.namespace(case), case.behaviour.table.name)
+                filling |= earlier(loaded.metadata)
             with self._engines.using(who) as engine, closing(engine.session(settings)) as session:
                 for step in steps:
                     if step.optional and step.statement(who.kind) is None:

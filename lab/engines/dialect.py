@@ -95,6 +95,7 @@ def literal(value: Any) -> str:
 _LITERALS: Mapping[type, Callable[[Any], str]] = {  # in this order: bool is an int, datetime is a date
     bool: lambda v: str(v).upper(),
     int: str,
+    float: repr,
     Decimal: str,
     str: lambda v: "'" + v.replace("'", "''") + "'",
     dt.datetime: lambda v: f"TIMESTAMP '{v.isoformat(sep=' ')}'",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.behaviours.pairs.feature import create, feature, insert
+from lab.behaviours.pairs.feature import create, feature, insert, on
 from lab.behaviours.pairs.filters import Filter
 from lab.model import DataFile, DeleteFile, Step
 
@@ -19,18 +19,57 @@ FILTERS = (
     Filter("n", "not", 30),
 )
 DELETE = Step("delete", "DELETE FROM {table} WHERE id IN (2, 7)")
+FILES = (DataFile(rows=ROWS[:4]), DataFile(rows=ROWS[4:]))
 
-POSITION = feature(
-    "position-deletes",
-    "Position deletes of two data files, on v2",
-    2,
-    INTS,
-    LEFT,
-    (
-        create(INTS, 2, properties=MERGE_ON_READ),
+
+def _made(version: int, *steps: Step) -> tuple[Step, ...]:
+    return (
+        create(INTS, version, properties=MERGE_ON_READ),
         insert(NAMES, *ROWS[:4]),
         insert(NAMES, *ROWS[4:], name="insert-more"),
+        *steps,
+    )
+
+
+POSITION = feature(
+    "position-deletes", "Position deletes of two data files, on v2", 2, INTS, LEFT, _made(2, DELETE), filters=FILTERS
+)
+VECTORS = feature(
+    "deletion-vectors",
+    "Deletion vectors of two data files by one DELETE, in one Puffin file or two",
+    3,
+    INTS,
+    LEFT,
+    _made(3, DELETE),
+    source="duckdb-iceberg#1182",
+    filters=FILTERS,
+)
+VECTOR_AGAIN = feature(
+    "deletion-vector-grown",
+    "A second DELETE from the same data file, whose vector takes in the first",
+    3,
+    INTS,
+    tuple(row for row in LEFT if row[0] not in (1, 8)),
+    _made(3, DELETE, Step("delete-more", "DELETE FROM {table} WHERE id IN (1, 8)")),
+    filters=FILTERS,
+)
+UPGRADED = feature(
+    "upgraded-with-deletes",
+    "v2 with position deletes, upgraded to v3, then deleted from",
+    3,
+    INTS,
+    tuple(row for row in LEFT if row[0] != 8),
+    _made(
+        2,
         DELETE,
+        Step(
+            "upgrade",
+            {
+                "spark": "ALTER TABLE {table} SET TBLPROPERTIES ('format-version'='3')",
+                "trino": "ALTER TABLE {table} SET PROPERTIES format_version = 3",
+            },
+        ),
+        Step("delete-more", "DELETE FROM {table} WHERE id = 8"),
     ),
     filters=FILTERS,
 )
@@ -40,10 +79,43 @@ EQUALITY = feature(
     2,
     INTS,
     LEFT,
+    files=(*FILES, DeleteFile("equality-delete", columns=("id",), keys=((2,), (7,)))),
+    filters=FILTERS,
+)
+EQUALITY_EXTRA = feature(
+    "equality-deletes-extra-columns",
+    "An equality delete by one column whose file has others too",
+    2,
+    INTS,
+    LEFT,
+    files=(*FILES, DeleteFile("equality-delete", columns=("id", "n"), keys=((2, 999), (7, None)), equal=("id",))),
+    source="duckdb-iceberg#1217",
+    filters=FILTERS,
+)
+NULLS = ((1, 10), (2, None), (3, 30), (4, None))
+EQUALITY_NULL = feature(
+    "equality-deletes-null-key",
+    "An equality delete of null, which takes the rows that have null",
+    2,
+    INTS,
+    ((1, 10),),
+    files=(DataFile(rows=NULLS), DeleteFile("equality-delete", columns=("n",), keys=((None,), (30,)))),
+    source="duckdb-iceberg#491",
+    filters=(Filter("n", "null"), Filter("n", "not null"), Filter("n", "=", 30), Filter("n", "not", 30)),
+)
+EQUALITY_DROPPED = feature(
+    "equality-deletes-dropped-column",
+    "An equality delete by a column that was dropped after it",
+    2,
+    INTS,
+    LEFT,
+    (Step("drop", call=on("alter", change="drop", column="m")),),
     files=(
-        DataFile(rows=ROWS[:4]),
-        DataFile(rows=ROWS[4:]),
-        DeleteFile("equality-delete", columns=("id",), keys=((2,), (7,))),
+        DataFile(rows=tuple((*row, row[0]) for row in ROWS[:4])),
+        DataFile(rows=tuple((*row, row[0]) for row in ROWS[4:])),
+        DeleteFile("equality-delete", columns=("m",), keys=((2,), (7,))),
     ),
+    table={"columns": (*INTS, ("m", "int")), "rows": tuple((*row, row[0]) for row in LEFT)},
+    source="apache/iceberg#15268",
     filters=FILTERS,
 )

@@ -48,6 +48,11 @@ class Feature(Behaviour):
         """As `--feature` takes it: the id without its letter."""
         return self.id.removeprefix("P-")
 
+    def takes(self, generation: Generation) -> bool:
+        """Whether this engine has words to read it."""
+        reads = [step for step in self.steps if step.second]
+        return generation.kind in self.kinds and all(step.statement(generation.kind) for step in reads)
+
     def refuses(self, generation: Generation) -> bool:
         """Whether this engine has words for it and fails: its one cell is a pair with itself."""
         refused = any(matches_globs(expect.generations, generation.name) for expect in self.cannot)
@@ -80,7 +85,7 @@ def feature(
 ) -> Feature:
     """A feature: `steps` make a table of these columns with these rows.
 
-    columns: (name, Iceberg type) as the last step leaves them; the first is the key. new: those that the feature is
+    columns: (name, Iceberg type) as the last step leaves them, `id` among them. new: those that the feature is
     about, which a reader may know nothing of. cannot: whose failure while writing is expected, generation by
     generation; who has no words in `steps` does not write at all. files: the library registers them instead (`table`
     has what else is declared of the table). whole: instead of SELECT *.
@@ -97,11 +102,21 @@ def feature(
         title=title,
         source=source,
         document=None,
-        table=Table(NAME, version, tuple(columns), rows, files=files, given=bool(files), **(table or {})),
+        table=Table(
+            **{
+                "name": NAME,
+                "format_version": version,
+                "columns": tuple(columns),
+                "rows": rows,
+                "files": files,
+                "given": bool(files),
+                **(table or {}),
+            }
+        ),
         steps=(*steps, *reads, *([asked(names, rows, filters, SQL)] if filters else [])),
         variants=(
             Variant(QUICK),
-            Variant(EVERY, pairs=(), steps=(*steps, *reads, asked(names, rows, grid, SQL))),
+            Variant(EVERY, pairs=(), steps=(*steps, *reads, *([asked(names, rows, grid, SQL)] if filters else []))),
         ),
         pairs=pairs,
         expect=(*cannot, *expect, RIGHT),
@@ -171,6 +186,11 @@ def insert(columns: Sequence[str], *rows: Sequence[Any], name: str = "insert") -
         },
         Call("append", {**ON, "rows": records}),
     )
+
+
+def on(op: str, **args: Any) -> Call:
+    """What PyIceberg or the library does to the feature's table."""
+    return Call(op, {**ON, **args})
 
 
 ON = {"namespace": "{namespace}", "table": "{table_name}"}

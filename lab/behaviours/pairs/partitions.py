@@ -2,25 +2,143 @@
 
 from __future__ import annotations
 
-from lab.behaviours.pairs.feature import create, feature, insert
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+from lab.behaviours.pairs.feature import Feature, create, feature, insert, on
 from lab.behaviours.pairs.filters import Filter
+from lab.model import Step, Truth
 
+Columns = Sequence[tuple[str, str]]
 INTS = (("id", "int"), ("n", "int"))
-ROWS = ((1, 10), (2, 20), (3, 30), (4, None), (5, -7), (6, 10))
+NUMBERS = ((1, 10), (2, 20), (3, 30), (4, None), (5, -7), (6, 10))
+ON_NUMBERS = (
+    Filter("n", "=", 10),
+    Filter("n", "<", 20),
+    Filter("n", "in", (20, -7)),
+    Filter("n", "null"),
+    Filter("n", "not", 10),
+    Filter("n", "not in", (10, 30)),
+)
 
-BUCKET = feature(
-    "partition-bucket",
-    "Partitioned by bucket of an integer",
+
+def partitioned(
+    name: str, transform: str, columns: Columns, rows: Truth, filters: Sequence[Filter], **more: Any
+) -> Feature:
+    """A feature of one transform of the second column, filled by one INSERT."""
+    (_, (column, _)) = columns
+    return feature(
+        f"partition-{name}",
+        f"Partitioned by {transform} of a {columns[1][1]}",
+        2,
+        columns,
+        rows,
+        (create(columns, 2, partition=(f"{transform}({column})",)), insert([n for n, _ in columns], *rows)),
+        filters=filters,
+        **more,
+    )
+
+
+# Longer than the 16 signs that bounds keep, and told apart by the last ones: duckdb-iceberg#1048
+CITIES = (
+    (1, "a long name of a city: Kyoto"),
+    (2, "a long name of a city: Osaka"),
+    (3, None),
+    (4, "Bern"),
+    (5, ""),
+)
+TEXTS = (("id", "int"), ("city", "string"))
+ON_TEXTS = (
+    Filter("city", "=", "a long name of a city: Osaka"),
+    Filter("city", "<", "a"),
+    Filter("city", "in", ("Bern", "a long name of a city: Kyoto")),
+    Filter("city", "null"),
+    Filter("city", "not", "Bern"),
+    Filter("city", "like", "a long name"),
+)
+DATES = (("id", "int"), ("day", "date"))
+DAYS = (
+    (1, dt.date(2026, 7, 1)),
+    (2, dt.date(2026, 12, 31)),
+    (3, dt.date(2027, 1, 1)),
+    (4, None),
+    (5, dt.date(1969, 12, 31)),
+    (6, dt.date(1900, 2, 1)),
+)
+ON_DAYS = (
+    Filter("day", "=", dt.date(1969, 12, 31)),
+    Filter("day", "<", dt.date(2026, 12, 31)),
+    Filter("day", ">", dt.date(2026, 7, 1)),
+    Filter("day", "in", (dt.date(2027, 1, 1), dt.date(1900, 2, 1))),
+    Filter("day", "null"),
+    Filter("day", "not", dt.date(2026, 7, 1)),
+)
+INSTANTS = (("id", "int"), ("at", "timestamptz"))
+
+
+def _at(year: int, month: int, day: int, hour: int, minute: int = 0) -> dt.datetime:
+    return dt.datetime(year, month, day, hour, minute, tzinfo=dt.UTC)
+
+
+MOMENTS = (
+    (1, _at(2026, 7, 1, 9)),
+    (2, _at(2026, 7, 1, 9, 59)),
+    (3, _at(2026, 7, 1, 10)),
+    (4, None),
+    (5, _at(1969, 12, 31, 23, 30)),
+)
+ON_MOMENTS = (
+    Filter("at", "=", _at(2026, 7, 1, 9, 59)),
+    Filter("at", "<", _at(2026, 7, 1, 9)),
+    Filter("at", ">", _at(2026, 7, 1, 9, 30)),
+    Filter("at", "in", (_at(2026, 7, 1, 9), _at(1969, 12, 31, 23, 30))),
+    Filter("at", "null"),
+    Filter("at", "not", _at(2026, 7, 1, 9)),
+)
+
+IDENTITY = partitioned("identity", "identity", TEXTS, CITIES, ON_TEXTS)
+BUCKET = partitioned("bucket", "bucket[4]", INTS, NUMBERS, ON_NUMBERS)
+TRUNCATE = partitioned("truncate", "truncate[10]", INTS, NUMBERS, ON_NUMBERS)
+TRUNCATE_TEXT = partitioned("truncate-text", "truncate[4]", TEXTS, CITIES, ON_TEXTS)
+YEAR = partitioned("year", "year", DATES, DAYS, ON_DAYS)
+MONTH = partitioned("month", "month", DATES, DAYS, ON_DAYS)
+DAY = partitioned("day", "day", DATES, DAYS, ON_DAYS)
+HOUR = partitioned("hour", "hour", INSTANTS, MOMENTS, ON_MOMENTS)
+VOID = partitioned("void", "void", INTS, NUMBERS, ON_NUMBERS)
+
+MORE = ((7, 10), (8, 20), (9, None))
+EVOLVE = Step(
+    "evolve",
+    {
+        "spark": "ALTER TABLE {table} REPLACE PARTITION FIELD n WITH bucket(4, id)",
+        "trino": "ALTER TABLE {table} SET PROPERTIES partitioning = ARRAY['bucket(id, 4)']",
+        "duckdb": "ALTER TABLE {table} SET PARTITIONED BY (bucket(4, id))",
+    },
+    on("partition_by", remove="n_identity", add=("id", "bucket[4]")),
+)
+EVOLVED = (
+    create(INTS, 2, partition=("identity(n)",), properties={"write.delete.mode": "merge-on-read"}),
+    insert(["id", "n"], *NUMBERS),
+    EVOLVE,
+    insert(["id", "n"], *MORE, name="insert-more"),
+)
+EVOLUTION = feature(
+    "partition-evolution",
+    "The partitioning changed between two INSERTs",
     2,
     INTS,
-    ROWS,
-    (create(INTS, 2, partition=("bucket[4](n)",)), insert(["id", "n"], *ROWS)),
-    filters=(
-        Filter("n", "=", 10),
-        Filter("n", "<", 20),
-        Filter("n", "in", (20, -7)),
-        Filter("n", "null"),
-        Filter("n", "not", 10),
-        Filter("n", "not in", (10, 30)),
-    ),
+    (*NUMBERS, *MORE),
+    EVOLVED,
+    filters=ON_NUMBERS,
+)
+EVOLUTION_DELETED = feature(
+    "partition-evolution-deletes",
+    "Position deletes on both sides of a changed partitioning",
+    2,
+    INTS,
+    tuple(row for row in (*NUMBERS, *MORE) if row[0] not in (2, 7)),
+    (*EVOLVED, Step("delete", "DELETE FROM {table} WHERE id IN (2, 7)")),
+    source="duckdb-iceberg#1276",
+    filters=ON_NUMBERS,
 )

@@ -1,0 +1,206 @@
+"""Types that v3 adds, and the columns of row lineage."""
+
+from __future__ import annotations
+
+from lab.behaviours.pairs.feature import create, feature, insert, read
+from lab.behaviours.pairs.filters import Filter
+from lab.behaviours.t_variant import AS_JSON
+from lab.model import DataFile, Step
+from lab.tables.types import DOCUMENTS, INSTANTS, POINTS
+from lab.values import Nanoseconds
+
+INTS = (("id", "int"), ("n", "int"))
+NUMBERS = ((1, 10), (2, 20), (3, None), (4, -7))
+ON_NUMBERS = (
+    Filter("n", "=", 10),
+    Filter("n", "<", 20),
+    Filter("n", "in", (20, -7)),
+    Filter("n", "null"),
+    Filter("n", "not", 10),
+)
+PLAIN = feature(
+    "v3-plain",
+    "A v3 table without anything",
+    3,
+    INTS,
+    NUMBERS,
+    (create(INTS, 3), insert(["id", "n"], *NUMBERS[:2]), insert(["id", "n"], *NUMBERS[2:], name="insert-more")),
+    filters=ON_NUMBERS,
+)
+LINEAGE = feature(
+    "row-lineage",
+    "The columns of row lineage: ids in the order of the INSERTs, numbers of the commits",
+    3,
+    (("id", "int"), ("_row_id", "long"), ("commit", "long")),
+    ((1, 0, 0), (2, 1, 1), (3, 2, 2)),
+    (create((("id", "int"),), 3), *(insert(["id"], (id,), name=f"insert-{id}") for id in (1, 2, 3))),
+    new=("_row_id", "commit"),
+    whole=Step(
+        "whole",
+        {
+            "trino": 'SELECT id, "$row_id", "$last_updated_sequence_number" - min("$last_updated_sequence_number") '
+            "OVER () FROM {table}",
+            "*": "SELECT id, _row_id, _last_updated_sequence_number - min(_last_updated_sequence_number) OVER () "
+            "FROM {table}",
+        },
+        read("whole", ["id", "_row_id"], ((1, 0), (2, 1), (3, 2)), ["id", "_row_id"]).call,
+        truth=((1, 0, 0), (2, 1, 1), (3, 2, 2)),
+        second=True,
+    ),
+)
+
+# ---------------------------------------------------------------- variant
+VARIANTS = (("id", "int"), ("event_data", "variant"))
+DOCUMENTED = ((1, DOCUMENTS[0]), (2, DOCUMENTS[1]), (3, None))
+SHOWN = {kind: sql.replace("event_id, source", "id") for kind, sql in AS_JSON.items()}
+MADE = {
+    "spark": "id int, event_data variant",
+    "trino": "id integer, event_data variant",
+    "duckdb": "id int, event_data variant",
+}
+
+
+def _documents(cast: str) -> str:
+    rows = ", ".join(f"({id}, {cast.format(text) if text else 'NULL'})" for id, text in DOCUMENTED)
+    return f"INSERT INTO {{table}} VALUES {rows}"
+
+
+INSERT_DOCUMENTS = Step(
+    "insert",
+    {
+        "spark": _documents("parse_json('{}')"),
+        "trino": _documents("CAST(JSON '{}' AS VARIANT)"),
+        "duckdb": _documents("'{}'::JSON::VARIANT"),
+    },
+)
+WHOLE_DOCUMENTS = Step("whole", SHOWN, truth=DOCUMENTED, second=True)
+VARIANT = feature(
+    "variant",
+    "A variant column, as its writer stores it by itself",
+    3,
+    VARIANTS,
+    DOCUMENTED,
+    (create((), 3, words=MADE), INSERT_DOCUMENTS),
+    new=("event_data",),
+    whole=WHOLE_DOCUMENTS,
+    filters=(Filter("id", "=", 2), Filter("event_data", "null"), Filter("event_data", "not null")),
+)
+SHREDDED = feature(
+    "variant-shredded",
+    "A variant column that is shredded",
+    3,
+    VARIANTS,
+    DOCUMENTED,
+    (
+        create(
+            (),
+            3,
+            words={kind: said for kind, said in MADE.items() if kind != "trino"},
+            properties={"write.parquet.shred-variants": "true"},
+        ),
+        INSERT_DOCUMENTS,
+    ),
+    source="apache/iceberg#15087",
+    new=("event_data",),
+    whole=WHOLE_DOCUMENTS,
+    filters=(Filter("id", "=", 2), Filter("event_data", "null"), Filter("event_data", "not null")),
+)
+
+# ---------------------------------------------------------------- unknown, nanoseconds, shapes
+UNKNOWNS = (("id", "int"), ("nothing", "unknown"))
+UNKNOWN = feature(
+    "unknown",
+    "A column of no type",
+    3,
+    UNKNOWNS,
+    ((1, None), (2, None)),
+    (
+        create(
+            (),
+            3,
+            words={
+                "spark": "id int, nothing void",
+                "trino": "id integer, nothing unknown",
+                "duckdb": 'id int, nothing "NULL"',
+            },
+        ),
+        Step("insert", dict.fromkeys(("spark", "trino", "duckdb"), "INSERT INTO {table} VALUES (1, NULL), (2, NULL)")),
+    ),
+    new=("nothing",),
+    filters=(Filter("nothing", "null"), Filter("nothing", "not null"), Filter("id", "=", 2)),
+)
+ZONELESS = tuple((id, Nanoseconds(text)) for id, text in enumerate(INSTANTS, start=1))
+ZONED = tuple((id, Nanoseconds(f"{text}+00:00")) for id, text in enumerate(INSTANTS, start=1))
+LATER = "2026-10-07T09:00:00.123456789"
+TIMESTAMP_NS = feature(
+    "timestamp-ns",
+    "Nanoseconds without a zone",
+    3,
+    (("id", "int"), ("at", "timestamp_ns")),
+    ZONELESS,
+    files=(DataFile(rows=ZONELESS[:2]), DataFile(rows=ZONELESS[2:])),
+    new=("at",),
+    filters=(
+        Filter("at", "=", Nanoseconds(LATER)),
+        Filter("at", ">", Nanoseconds(LATER)),
+        Filter("at", "<", Nanoseconds("2026-10-07T09:00:01.000000000")),
+        Filter("at", "in", (Nanoseconds(INSTANTS[1]), Nanoseconds(INSTANTS[2]))),
+        Filter("at", "null"),
+        Filter("at", "not", Nanoseconds(LATER)),
+    ),
+)
+TIMESTAMPTZ_NS = feature(
+    "timestamptz-ns",
+    "Nanoseconds with a zone",
+    3,
+    (("id", "int"), ("at", "timestamptz_ns")),
+    ZONED,
+    files=(DataFile(rows=ZONED[:2]), DataFile(rows=ZONED[2:])),
+    new=("at",),
+    filters=(
+        Filter("at", "=", Nanoseconds(f"{LATER}+00:00")),
+        Filter("at", ">", Nanoseconds(f"{LATER}+00:00")),
+        Filter("at", "null"),
+        Filter("at", "not", Nanoseconds(f"{LATER}+00:00")),
+    ),
+)
+SHAPES = tuple((id, bytes.fromhex(point)) for id, point in enumerate(POINTS, start=1))
+
+
+def _shown(name: str) -> Step:
+    """Shapes as well-known binary, in hexadecimal digits."""
+    return Step(
+        "whole",
+        {
+            "spark": f"SELECT id, hex(ST_AsBinary({name})) FROM {{table}}",
+            "trino": f"SELECT id, to_hex(ST_AsBinary({name})) FROM {{table}}",
+            "duckdb": f"SELECT id, hex(ST_AsWKB({name})) FROM {{table}}",
+        },
+        read("whole", ["id", name], (), ["id", name]).call,
+        truth={"pyiceberg": SHAPES, "*": tuple((id, shape.hex().upper()) for id, shape in SHAPES)},
+        second=True,
+    )
+
+
+GEOMETRY = feature(
+    "geometry",
+    "A geometry column",
+    3,
+    (("id", "int"), ("shape", "geometry")),
+    SHAPES,
+    files=(DataFile(rows=SHAPES),),
+    new=("shape",),
+    whole=_shown("shape"),
+    filters=(Filter("shape", "null"), Filter("shape", "not null"), Filter("id", "=", 2)),
+)
+GEOGRAPHY = feature(
+    "geography",
+    "A geography column",
+    3,
+    (("id", "int"), ("shape", "geography")),
+    SHAPES,
+    files=(DataFile(rows=SHAPES),),
+    new=("shape",),
+    whole=_shown("shape"),
+    filters=(Filter("shape", "null"), Filter("shape", "not null"), Filter("id", "=", 2)),
+)
