@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lab.behaviours.pairs.feature import create, feature, insert, on
 from lab.behaviours.pairs.filters import Filter
+from lab.behaviours.pairs.known import DELETE_PATHS, NO_EQUALITY, NO_VECTORS, dropped_column
 from lab.model import DataFile, DeleteFile, Step
 
 INTS = (("id", "int"), ("n", "int"))
@@ -32,7 +33,14 @@ def _made(version: int, *steps: Step) -> tuple[Step, ...]:
 
 
 POSITION = feature(
-    "position-deletes", "Position deletes of two data files, on v2", 2, INTS, LEFT, _made(2, DELETE), filters=FILTERS
+    "position-deletes",
+    "Position deletes of two data files, on v2",
+    2,
+    INTS,
+    LEFT,
+    _made(2, DELETE),
+    filters=FILTERS,
+    expect=(DELETE_PATHS,),
 )
 VECTORS = feature(
     "deletion-vectors",
@@ -42,6 +50,7 @@ VECTORS = feature(
     LEFT,
     _made(3, DELETE),
     source="duckdb-iceberg#1182",
+    expect=(NO_VECTORS,),
     filters=FILTERS,
 )
 VECTOR_AGAIN = feature(
@@ -80,6 +89,7 @@ EQUALITY = feature(
     INTS,
     LEFT,
     files=(*FILES, DeleteFile("equality-delete", columns=("id",), keys=((2,), (7,)))),
+    expect=(NO_EQUALITY,),
     filters=FILTERS,
 )
 EQUALITY_EXTRA = feature(
@@ -90,6 +100,7 @@ EQUALITY_EXTRA = feature(
     LEFT,
     files=(*FILES, DeleteFile("equality-delete", columns=("id", "n"), keys=((2, 999), (7, None)), equal=("id",))),
     source="duckdb-iceberg#1217",
+    expect=(NO_EQUALITY,),
     filters=FILTERS,
 )
 NULLS = ((1, 10), (2, None), (3, 30), (4, None))
@@ -101,6 +112,7 @@ EQUALITY_NULL = feature(
     ((1, 10),),
     files=(DataFile(rows=NULLS), DeleteFile("equality-delete", columns=("n",), keys=((None,), (30,)))),
     source="duckdb-iceberg#491",
+    expect=(NO_EQUALITY,),
     filters=(Filter("n", "null"), Filter("n", "not null"), Filter("n", "=", 30), Filter("n", "not", 30)),
 )
 EQUALITY_DROPPED = feature(
@@ -116,6 +128,34 @@ EQUALITY_DROPPED = feature(
         DeleteFile("equality-delete", columns=("m",), keys=((2,), (7,))),
     ),
     table={"columns": (*INTS, ("m", "int")), "rows": tuple((*row, row[0]) for row in LEFT)},
+    expect=(
+        NO_EQUALITY,
+        dropped_column(
+            "spark-3.2*",
+            "Iceberg 1.4 looks for the deletes' columns in the table's schema alone, and the column is gone from it",
+            "java.lang.IllegalArgumentException",
+            "Cannot find required field for ID 3",
+        ),
+        dropped_column(
+            "spark-3.5*,spark-4.0*,trino-476",
+            "Iceberg 1.10 compares the bounds of the deletes with the file's, by a field of the current schema that is "
+            "not there: planning fails. 1.11 looks into earlier schemas",
+            "java.lang.NullPointerException",
+            'Types$NestedField.type()" because "field" is null',
+        ),
+        dropped_column(
+            "trino-483",
+            "Trino 483 plans the scan, and then makes a column of its own of a field that is not in the schema",
+            "java.lang.NullPointerException",
+            'Types$NestedField.fieldId()" because "column" is null',
+        ),
+        dropped_column(
+            "duckdb-*",
+            "DuckDB's optimizer counts a column more than the table has: an internal error",
+            "_duckdb.InternalException",
+            "Attempted to access index 3 within vector of size 3",
+        ),
+    ),
     source="apache/iceberg#15268",
     filters=FILTERS,
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.behaviours.pairs.filters import Filter, asked, every
+from lab.behaviours.pairs.known import NO_V3_READERS, NO_V3_WRITERS
 from lab.engines import dialect
 from lab.model import (
     ENGINES,
@@ -91,6 +92,9 @@ def feature(
     has what else is declared of the table). whole: instead of SELECT *.
     """
     assert len(filters) <= 6, "at most six: every reader asks them of every writer's table"
+    if version == 3:
+        cannot, expect = (*cannot, *NO_V3_WRITERS), (*expect, *NO_V3_READERS)
+    refused = tuple(replace(each, writers=each.generations) for each in cannot)
     names = [name for name, _ in columns]
     reads = (
         *([read("others", [n for n in names if n not in new], rows, names)] if new else []),
@@ -119,10 +123,10 @@ def feature(
             Variant(EVERY, pairs=(), steps=(*steps, *reads, *([asked(names, rows, grid, SQL)] if filters else []))),
         ),
         pairs=pairs,
-        expect=(*cannot, *expect, RIGHT),
+        expect=(*refused, *expect, RIGHT),
         tags=("pairs", f"v{version}"),
         kinds=ENGINES,
-        cannot=tuple(cannot),
+        cannot=refused,
     )
 
 
@@ -229,7 +233,7 @@ def _said(kind: str, of: str) -> str:
         return column
     if number:
         return f"{name}({number}, {column})"
-    return f"{name}s({column})" if kind == "spark" else f"{name}({column})"
+    return f"{name}s({column})" if kind == "spark" and name != "void" else f"{name}({column})"
 
 
 def _trino(of: str) -> str:

@@ -2,9 +2,45 @@
 
 from __future__ import annotations
 
-from lab.behaviours.known import NO_VECTORIZED_DELTA_LENGTH, VECTORIZED_ENCODING
-from lab.model import Expect, Outcome
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from lab.behaviours.committed import PYICEBERG_NO_EQUALITY_DELETES, TRINO_476_NO_VECTORS
+from lab.behaviours.h_v2 import PYICEBERG_DELETE_PATHS
+from lab.behaviours.known import (
+    NO_VECTORIZED_DELTA_LENGTH,
+    PYICEBERG_NO_V3_WRITE,
+    SPARK_3_2_NO_V3,
+    VECTORIZED_ENCODING,
+)
+from lab.behaviours.pairs.filters import KEY, Filter, Row
+from lab.behaviours.t_known import trino_476
+from lab.model import Chain, Expect, Outcome, Trap, Truth
+
+# ---------------------------------------------------------------- who can't write
+PYICEBERG_CORE = Expect(
+    Outcome.NOT_SUPPORTED,
+    "PyIceberg computes this transform of what it writes in Rust, by pyiceberg-core, an extra that is not installed "
+    "with it; it reads such tables without",
+    generations="pyiceberg-*",
+    at="insert*",
+    failure=Chain((("pyiceberg.exceptions.NotInstalledError", "pyiceberg_core needs to be installed."),), whole=True),
+    trap=Trap(
+        "pyiceberg-core",
+        "PyIceberg writes no partitioned table without pyiceberg-core",
+        r"pyiceberg_core needs to be installed",
+        "pyiceberg.transforms._try_import",
+        remedy='pip install "pyiceberg[pyiceberg-core]"; identity partitions need none',
+    ),
+)
+# How each engine that can't write v3 says so.
+NO_V3_WRITERS = (trino_476(), replace(PYICEBERG_NO_V3_WRITE, at="insert*"), SPARK_3_2_NO_V3)
+
+# ---------------------------------------------------------------- who can't read
+NO_V3_READERS = (SPARK_3_2_NO_V3,)
+NO_EQUALITY = PYICEBERG_NO_EQUALITY_DELETES
+NO_VECTORS = TRINO_476_NO_VECTORS
+DELETE_PATHS = replace(PYICEBERG_DELETE_PATHS, at="whole")
 DELTA_LENGTH = Expect(
     Outcome.NOT_SUPPORTED,
     "Trino 483 writes strings as DELTA_LENGTH_BYTE_ARRAY, which Iceberg's vectorized reader has since 1.11 only; the "
@@ -15,3 +51,74 @@ DELTA_LENGTH = Expect(
     at="whole,filters",
     trap=VECTORIZED_ENCODING,
 )
+
+# ---------------------------------------------------------------- PyIceberg and null
+NOT_AND_NULL = Trap(
+    "pyiceberg-not-and-null",
+    "PyIceberg's NOT IN keeps rows with null, and its != does so in some files and not in others",
+    "",
+    "pyiceberg.io.pyarrow._ConvertToArrowExpression.visit_not_in",
+    remedy="say what is meant of null: `… and column is not null`",
+)
+
+
+def answered(
+    rows: Truth, columns: Sequence[str], filters: Sequence[Filter], keeps: Callable[[Filter, Row], bool]
+) -> Truth:
+    """What `filters` returns where this decides which row passes."""
+    records = [dict(zip(columns, row, strict=True)) for row in rows]
+    return tuple((str(f), row[KEY]) for f in filters for row in records if keeps(f, row))
+
+
+def not_and_null(
+    rows: Truth, columns: Sequence[str], filters: Sequence[Filter], *, lacking: Sequence[int] = ()
+) -> Expect:
+    """PyIceberg's answer; `lacking` are the keys of rows in files that lack the filtered column."""
+
+    def keeps(filter: Filter, row: Row) -> bool:
+        if filter.op == "not in":
+            return filter.keeps(row) or row[filter.column] is None
+        return filter.keeps(row) or (filter.op == "not" and row[KEY] in lacking)
+
+    reason = (
+        "for a file without the column PyIceberg asks the filter of null once (_ColumnNameTranslator."
+        "visit_bound_predicate), to whom != is true; for a file that has the column Arrow compares, to whom null != 1 "
+        "is not. So NOT (n = 1) keeps some nulls and drops others"
+        if lacking
+        else "PyIceberg makes NOT IN of Arrow's isin and not, which is true of null; SQL drops null, and so does !="
+    )
+    return Expect(
+        Outcome.SILENTLY_WRONG,
+        reason,
+        generations="pyiceberg-*",
+        rows={"filters": answered(rows, columns, filters, keeps)},
+        trap=NOT_AND_NULL,
+    )
+
+
+# ---------------------------------------------------------------- deletes by a column that is gone
+DROPPED_COLUMN = Trap(
+    "equality-delete-dropped-column",
+    "A table whose equality deletes go by a column that was dropped can't be read any more",
+    r"Types\$NestedField\.(?:type|fieldId)\(\)\" because \"(?:field|column)\" is null"
+    r"|Cannot find required field for ID \d+|Attempted to access index \d+ within vector of size \d+",
+    {
+        "spark-3.2*": "org.apache.iceberg.data.DeleteFilter.fileProjection",
+        "spark-*,trino-476": "org.apache.iceberg.DeleteFileIndex.canContainEqDeletesForFile",
+        "trino-483": "io.trino.plugin.iceberg.IcebergUtil.getColumnHandle",
+        "duckdb-*": "duckdb::LogicalGet::GetColumnType",
+    },
+    remedy="compact the table (rewrite_data_files with delete-file-threshold 1) before the column is dropped; with "
+    "Iceberg 1.11 or newer it can still be read",
+)
+
+
+def dropped_column(generations: str, reason: str, cls: str, message: str) -> Expect:
+    return Expect(
+        Outcome.ERROR,
+        reason,
+        generations=generations,
+        failure=Chain(((cls, message),)),
+        at="whole",
+        trap=DROPPED_COLUMN,
+    )

@@ -74,7 +74,7 @@ ON_DAYS = (
     Filter("day", "null"),
     Filter("day", "not", dt.date(2026, 7, 1)),
 )
-INSTANTS = (("id", "int"), ("at", "timestamptz"))
+INSTANTS = (("id", "int"), ("seen", "timestamptz"))
 
 
 def _at(year: int, month: int, day: int, hour: int, minute: int = 0) -> dt.datetime:
@@ -89,12 +89,12 @@ MOMENTS = (
     (5, _at(1969, 12, 31, 23, 30)),
 )
 ON_MOMENTS = (
-    Filter("at", "=", _at(2026, 7, 1, 9, 59)),
-    Filter("at", "<", _at(2026, 7, 1, 9)),
-    Filter("at", ">", _at(2026, 7, 1, 9, 30)),
-    Filter("at", "in", (_at(2026, 7, 1, 9), _at(1969, 12, 31, 23, 30))),
-    Filter("at", "null"),
-    Filter("at", "not", _at(2026, 7, 1, 9)),
+    Filter("seen", "=", _at(2026, 7, 1, 9, 59)),
+    Filter("seen", "<", _at(2026, 7, 1, 9)),
+    Filter("seen", ">", _at(2026, 7, 1, 9, 30)),
+    Filter("seen", "in", (_at(2026, 7, 1, 9), _at(1969, 12, 31, 23, 30))),
+    Filter("seen", "null"),
+    Filter("seen", "not", _at(2026, 7, 1, 9)),
 )
 
 IDENTITY = partitioned("identity", "identity", TEXTS, CITIES, ON_TEXTS)
