@@ -64,11 +64,11 @@ def _overlooked(rows: Truth, column: str, filters: Sequence[Filter] = ()) -> Exp
     )
 
 
-STRINGS = ((1, "US"), (2, "US"))
+STRINGS = ((1, "US"), (2, "US"), (3, "DE"))
 ON_STRINGS = (
     Filter("c", "=", "US"),
-    Filter("c", "<", "Z"),
-    Filter("c", "in", ("US", "DE")),
+    Filter("c", "<", "F"),
+    Filter("c", "in", ("US", "FR")),
     Filter("c", "null"),
     Filter("c", "not", "DE"),
     Filter("c", "like", "U"),
@@ -89,7 +89,7 @@ ON_CHANGED = (
     Filter("k", "=", 8),
     Filter("k", "in", (7, 9)),
     Filter("k", "null"),
-    Filter("k", "not null"),
+    Filter("k", "<", 9),
     Filter("k", "not", 7),
 )
 STRING = feature(
@@ -102,7 +102,7 @@ STRING = feature(
         create(BEFORE, 3),
         insert(["id"], (1,)),
         Step("add", dict.fromkeys(("trino", "duckdb"), "ALTER TABLE {table} ADD COLUMN c varchar DEFAULT 'US'")),
-        insert(["id", "c"], (2, "US"), name="insert-more"),
+        insert(["id", "c"], *STRINGS[1:], name="insert-more"),
     ),
     source="apache/iceberg#16690",
     new=("c",),

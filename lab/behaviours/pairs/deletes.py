@@ -103,17 +103,17 @@ EQUALITY_EXTRA = feature(
     expect=(NO_EQUALITY,),
     filters=FILTERS,
 )
-NULLS = ((1, 10), (2, None), (3, 30), (4, None))
+NULLS = ((1, 10), (2, None), (3, 30), (4, None), (5, 50))
 EQUALITY_NULL = feature(
     "equality-deletes-null-key",
     "An equality delete of null, which takes the rows that have null",
     2,
     INTS,
-    ((1, 10),),
+    ((1, 10), (5, 50)),
     files=(DataFile(rows=NULLS), DeleteFile("equality-delete", columns=("n",), keys=((None,), (30,)))),
     source="duckdb-iceberg#491",
     expect=(NO_EQUALITY,),
-    filters=(Filter("n", "null"), Filter("n", "not null"), Filter("n", "=", 30), Filter("n", "not", 30)),
+    filters=(Filter("n", "null"), Filter("n", "=", 30), Filter("n", "<", 50), Filter("n", "not", 10)),
 )
 EQUALITY_DROPPED = feature(
     "equality-deletes-dropped-column",

@@ -143,7 +143,7 @@ UNKNOWN = feature(
         Step("insert", dict.fromkeys(("spark", "trino", "duckdb"), "INSERT INTO {table} VALUES (1, NULL), (2, NULL)")),
     ),
     new=("nothing",),
-    filters=(Filter("nothing", "null"), Filter("nothing", "not null"), Filter("id", "=", 2)),
+    filters=(Filter("nothing", "not null"), Filter("id", "=", 2)),
 )
 UNREADABLE = "Spark has no timestamp finer than microseconds, and Iceberg's TypeToSparkType therefore no type for it"
 NS_FILTER = Trap(
@@ -207,7 +207,7 @@ TIMESTAMPTZ_NS = feature(
         Filter("seen", "not", Nanoseconds(f"{LATER}+00:00")),
     ),
 )
-SHAPES = tuple((id, bytes.fromhex(point)) for id, point in enumerate(POINTS, start=1))
+SHAPES = (*((id, bytes.fromhex(point)) for id, point in enumerate(POINTS, start=1)), (4, None))
 
 
 def _shown(name: str) -> Step:
@@ -220,7 +220,7 @@ def _shown(name: str) -> Step:
             "duckdb": f"SELECT id, hex(ST_AsWKB({name})) FROM {{table}}",
         },
         read("whole", ["id", name], (), ["id", name]).call,
-        truth={"pyiceberg": SHAPES, "*": tuple((id, shape.hex().upper()) for id, shape in SHAPES)},
+        truth={"pyiceberg": SHAPES, "*": tuple((id, shape and shape.hex().upper()) for id, shape in SHAPES)},
         second=True,
     )
 
