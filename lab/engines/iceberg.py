@@ -12,6 +12,7 @@ commits what no SQL makes. A statement is a `Call`; names are case-sensitive, a 
         purges nothing
     alter(namespace, table, change, column)
         change: `drop`
+    set_property(namespace, table, key, value)
     commit(namespace, table, data, deletes)
         one snapshot of these files, each in the words of the REST specification's ContentFile
         (`{"spec-id": 0, "content": "data", "file-path": …}`), metrics and bounds included. Since 1.10
@@ -130,6 +131,7 @@ class Session:
                 self.create_table,
                 self.drop_table,
                 self.alter,
+                self.set_property,
                 self.commit,
                 self.set_statistics,
                 self.set_partition_statistics,
@@ -192,6 +194,10 @@ class Session:
         if change != "drop":
             raise LabError(f"Iceberg's library drops a column here, and has no words to {change} one")
         self._catalog.loadTable(self._name(namespace, table)).updateSchema().deleteColumn(column).commit()
+        return Rows()
+
+    def set_property(self, namespace: str, table: str, key: str, value: str) -> Rows:
+        self._catalog.loadTable(self._name(namespace, table)).updateProperties().set(key, value).commit()
         return Rows()
 
     def commit(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lab.behaviours.pairs.feature import create, feature, insert, on
 from lab.behaviours.pairs.filters import Filter
 from lab.behaviours.pairs.known import DELETE_PATHS, NO_EQUALITY, NO_VECTORS, dropped_column
+from lab.behaviours.t_known import gap, trino_476
+from lab.behaviours.t_lineage import OLD_LIBRARY
 from lab.model import DataFile, DeleteFile, Step
 
 INTS = (("id", "int"), ("n", "int"))
@@ -60,6 +64,7 @@ VECTOR_AGAIN = feature(
     INTS,
     tuple(row for row in LEFT if row[0] not in (1, 8)),
     _made(3, DELETE, Step("delete-more", "DELETE FROM {table} WHERE id IN (1, 8)")),
+    expect=(NO_VECTORS,),
     filters=FILTERS,
 )
 UPGRADED = feature(
@@ -80,6 +85,17 @@ UPGRADED = feature(
         ),
         Step("delete-more", "DELETE FROM {table} WHERE id = 8"),
     ),
+    cannot=(
+        gap(
+            "spark-3.2*",
+            "Iceberg 1.4 knows format versions up to 2, and upgrades to no other",
+            OLD_LIBRARY,
+            ("java.lang.IllegalArgumentException", "Cannot upgrade table to unsupported format version: v3"),
+            at="upgrade",
+        ),
+        replace(trino_476(), at="upgrade"),
+    ),
+    expect=(DELETE_PATHS, NO_VECTORS),
     filters=FILTERS,
 )
 EQUALITY = feature(

@@ -7,6 +7,7 @@ from typing import Any
 
 from lab.behaviours.pairs.feature import create, feature, insert, on
 from lab.behaviours.pairs.filters import Filter
+from lab.behaviours.pairs.known import DECIMALS_IN, not_and_null
 from lab.model import Step
 
 INTS = (("id", "int"), ("n", "int"))
@@ -21,26 +22,29 @@ def alter(spark: str, trino: str = "", duckdb: str = "", **call: Any) -> Step:
     return Step("alter", said, on("alter", **call) if call else None)
 
 
+ADDED_ROWS = (*((*row, None) for row in OLD), (4, 40, 400))
+ADDED_FILTERS = (
+    Filter("m", "=", 400),
+    Filter("m", "<", 500),
+    Filter("m", "in", (400, 1)),
+    Filter("m", "null"),
+    Filter("m", "not null"),
+    Filter("m", "not", 1),
+)
 ADD = feature(
     "schema-add",
     "A column added without a default",
     2,
     (*INTS, ("m", "int")),
-    (*((*row, None) for row in OLD), (4, 40, 400)),
+    ADDED_ROWS,
     (
         create(INTS, 2),
         insert(NAMES, *OLD),
         alter("ADD COLUMN m int", "ADD COLUMN m integer", change="add", column="m", to="int"),
         insert([*NAMES, "m"], (4, 40, 400), name="insert-more"),
     ),
-    filters=(
-        Filter("m", "=", 400),
-        Filter("m", "<", 500),
-        Filter("m", "in", (400, 1)),
-        Filter("m", "null"),
-        Filter("m", "not null"),
-        Filter("m", "not", 1),
-    ),
+    filters=ADDED_FILTERS,
+    expect=(not_and_null(ADDED_ROWS, (*NAMES, "m"), ADDED_FILTERS, lacking=(1, 2, 3)),),
 )
 DROP = feature(
     "schema-drop",
@@ -56,12 +60,14 @@ DROP = feature(
     ),
     filters=(Filter("m", "=", 100), Filter("m", "<", 300), Filter("m", "null"), Filter("m", "not", 100)),
 )
+AGAIN_ROWS = ((1, None), (2, None), (3, None), (4, 40))
+AGAIN_FILTERS = (Filter("n", "=", 10), Filter("n", "<", 50), Filter("n", "null"), Filter("n", "not", 10))
 DROP_ADD = feature(
     "schema-drop-and-add",
     "A column dropped, and another added by the same name",
     2,
     INTS,
-    ((1, None), (2, None), (3, None), (4, 40)),
+    AGAIN_ROWS,
     (
         create(INTS, 2),
         insert(NAMES, *OLD),
@@ -73,14 +79,25 @@ DROP_ADD = feature(
         ),
         insert(NAMES, (4, 40), name="insert-more"),
     ),
-    filters=(Filter("n", "=", 10), Filter("n", "<", 50), Filter("n", "null"), Filter("n", "not", 10)),
+    filters=AGAIN_FILTERS,
+    expect=(not_and_null(AGAIN_ROWS, NAMES, AGAIN_FILTERS, lacking=(1, 2, 3)),),
+)
+
+RENAMED_ROWS = ((1, 10, None), (2, 20, None), (3, None, None), (4, 40, 5))
+RENAMED_FILTERS = (
+    Filter("m", "=", 10),
+    Filter("m", "<", 30),
+    Filter("m", "null"),
+    Filter("n", "=", 10),
+    Filter("n", "null"),
+    Filter("n", "not", 6),
 )
 RENAME = feature(
     "schema-rename",
     "A column renamed, and its old name given to a new one",
     2,
     (("id", "int"), ("m", "int"), ("n", "int")),
-    ((1, 10, None), (2, 20, None), (3, None, None), (4, 40, 5)),
+    RENAMED_ROWS,
     (
         create(INTS, 2),
         insert(NAMES, *OLD),
@@ -92,14 +109,8 @@ RENAME = feature(
         ),
         insert(["id", "m", "n"], (4, 40, 5), name="insert-more"),
     ),
-    filters=(
-        Filter("m", "=", 10),
-        Filter("m", "<", 30),
-        Filter("m", "null"),
-        Filter("n", "=", 10),
-        Filter("n", "null"),
-        Filter("n", "not", 6),
-    ),
+    filters=RENAMED_FILTERS,
+    expect=(not_and_null(RENAMED_ROWS, ("id", "m", "n"), RENAMED_FILTERS, lacking=(1, 2, 3)),),
 )
 REORDER = feature(
     "schema-reorder",
@@ -145,6 +156,7 @@ WIDEN = feature(
         insert([*NAMES, "d"], (4, BIG, Decimal("1234567890.25")), name="insert-more"),
     ),
     source="trinodb/trino#29802",
+    expect=(DECIMALS_IN,),
     filters=(
         Filter("n", "=", 20),
         Filter("n", ">", BIG - 1),
@@ -187,12 +199,21 @@ STRUCT = {
     "trino": "id integer, s row(x integer)",
     "duckdb": "id int, s struct(x int)",
 }
+NESTED_ROWS = ((1, {"y": None}), (2, {"y": None}), (3, None), (4, {"y": 7}))
+NESTED_FILTERS = (
+    Filter("s.y", "=", 7),
+    Filter("s.y", "<", 9),
+    Filter("s.y", "null"),
+    Filter("s.y", "not", 1),
+    Filter("s", "null"),
+    Filter("s", "not null"),
+)
 NESTED = feature(
     "schema-nested",
     "A struct's field added, another dropped",
     2,
     (("id", "int"), ("s", "struct<y: int>")),
-    ((1, {"y": None}), (2, {"y": None}), (3, None), (4, {"y": 7})),
+    NESTED_ROWS,
     (
         create((), 2, words=STRUCT),
         Step(
@@ -216,12 +237,6 @@ NESTED = feature(
         ),
     ),
     source="trinodb/trino#15822",
-    filters=(
-        Filter("s.y", "=", 7),
-        Filter("s.y", "<", 9),
-        Filter("s.y", "null"),
-        Filter("s.y", "not", 1),
-        Filter("s", "null"),
-        Filter("s", "not null"),
-    ),
+    filters=NESTED_FILTERS,
+    expect=(not_and_null(NESTED_ROWS, ("id", "s"), NESTED_FILTERS, lacking=(1, 2, 3)),),
 )

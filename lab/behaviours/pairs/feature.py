@@ -57,13 +57,16 @@ class Feature(Behaviour):
     def refuses(self, generation: Generation) -> bool:
         """Whether this engine has words for it and fails: its one cell is a pair with itself."""
         refused = any(matches_globs(expect.generations, generation.name) for expect in self.cannot)
-        return refused and not self.table.files
+        return refused and self._has_words(generation)
 
     def makes(self, generation: Generation) -> bool:
         """Whether this engine writes it, so that every reader is asked."""
+        return self._has_words(generation) and not self.refuses(generation)
+
+    def _has_words(self, generation: Generation) -> bool:
         steps = [step for step in self.steps if not step.second and not step.optional and step.look is None]
-        has_words = generation.kind in self.kinds and all(step.statement(generation.kind) for step in steps)
-        return has_words and not self.table.files and not self.refuses(generation)
+        said = generation.kind in self.kinds and all(step.statement(generation.kind) for step in steps)
+        return said and not self.table.files
 
 
 def feature(

@@ -96,6 +96,22 @@ def not_and_null(
     )
 
 
+DECIMALS_IN = Expect(
+    Outcome.ERROR,
+    "PyIceberg makes an Arrow array of the values, and Arrow takes the precision of the first one for that of all: a "
+    "longer one does not fit",
+    generations="pyiceberg-*",
+    at="filters",
+    failure=Chain((("pyarrow.lib.ArrowInvalid", "does not fit into precision inferred from first array element"),)),
+    trap=Trap(
+        "pyiceberg-decimal-in",
+        "PyIceberg's IN with decimals of different lengths fails",
+        r"does not fit into precision inferred from first array element",
+        "pyiceberg.io.pyarrow._ConvertToArrowExpression.visit_in",
+        remedy="write it as `d = 2.50 or d = 1234567890.25`",
+    ),
+)
+
 # ---------------------------------------------------------------- deletes by a column that is gone
 DROPPED_COLUMN = Trap(
     "equality-delete-dropped-column",

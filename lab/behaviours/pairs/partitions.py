@@ -8,7 +8,9 @@ from typing import Any
 
 from lab.behaviours.pairs.feature import Feature, create, feature, insert, on
 from lab.behaviours.pairs.filters import Filter
-from lab.model import Step, Truth
+from lab.behaviours.pairs.known import DELETE_PATHS, DELTA_LENGTH, PYICEBERG_CORE, not_and_null
+from lab.behaviours.t_known import gap
+from lab.model import Step, Trap, Truth
 
 Columns = Sequence[tuple[str, str]]
 INTS = (("id", "int"), ("n", "int"))
@@ -97,15 +99,45 @@ ON_MOMENTS = (
     Filter("seen", "not", _at(2026, 7, 1, 9)),
 )
 
-IDENTITY = partitioned("identity", "identity", TEXTS, CITIES, ON_TEXTS)
-BUCKET = partitioned("bucket", "bucket[4]", INTS, NUMBERS, ON_NUMBERS)
-TRUNCATE = partitioned("truncate", "truncate[10]", INTS, NUMBERS, ON_NUMBERS)
-TRUNCATE_TEXT = partitioned("truncate-text", "truncate[4]", TEXTS, CITIES, ON_TEXTS)
-YEAR = partitioned("year", "year", DATES, DAYS, ON_DAYS)
-MONTH = partitioned("month", "month", DATES, DAYS, ON_DAYS)
-DAY = partitioned("day", "day", DATES, DAYS, ON_DAYS)
-HOUR = partitioned("hour", "hour", INSTANTS, MOMENTS, ON_MOMENTS)
-VOID = partitioned("void", "void", INTS, NUMBERS, ON_NUMBERS)
+VOID_REFUSED = Trap(
+    "void-transform",
+    "An engine makes no partition field of the transform void",
+    r"Transform is not supported: void|Unrecognized transform \('void'\)",
+    {
+        "spark-*": "org.apache.iceberg.spark.Spark3Util.toIcebergTerm",
+        "duckdb-*": "duckdb::IcebergTableInformation::BuildPartitionSpec",
+    },
+    remedy="none needed: void says that nothing is partitioned by; leave the field out",
+)
+COMPUTED = (PYICEBERG_CORE,)
+NO_VOID = (
+    gap(
+        "spark-*",
+        "Iceberg's Spark knows void where it stands in a table, and has no word for it",
+        VOID_REFUSED,
+        ("java.lang.UnsupportedOperationException", "Transform is not supported: void(n)"),
+        at="create",
+    ),
+    gap(
+        "duckdb-*",
+        "DuckDB has no word for it",
+        VOID_REFUSED,
+        ("_duckdb.NotImplementedException", "Unrecognized transform ('void')"),
+        at="create",
+    ),
+)
+NOT_IN = (not_and_null(NUMBERS, ("id", "n"), ON_NUMBERS),)
+STRINGS = (DELTA_LENGTH,)
+
+IDENTITY = partitioned("identity", "identity", TEXTS, CITIES, ON_TEXTS, expect=STRINGS)
+BUCKET = partitioned("bucket", "bucket[4]", INTS, NUMBERS, ON_NUMBERS, cannot=COMPUTED, expect=NOT_IN)
+TRUNCATE = partitioned("truncate", "truncate[10]", INTS, NUMBERS, ON_NUMBERS, cannot=COMPUTED, expect=NOT_IN)
+TRUNCATE_TEXT = partitioned("truncate-text", "truncate[4]", TEXTS, CITIES, ON_TEXTS, cannot=COMPUTED, expect=STRINGS)
+YEAR = partitioned("year", "year", DATES, DAYS, ON_DAYS, cannot=COMPUTED)
+MONTH = partitioned("month", "month", DATES, DAYS, ON_DAYS, cannot=COMPUTED)
+DAY = partitioned("day", "day", DATES, DAYS, ON_DAYS, cannot=COMPUTED)
+HOUR = partitioned("hour", "hour", INSTANTS, MOMENTS, ON_MOMENTS, cannot=COMPUTED)
+VOID = partitioned("void", "void", INTS, NUMBERS, ON_NUMBERS, cannot=NO_VOID, expect=NOT_IN)
 
 MORE = ((7, 10), (8, 20), (9, None))
 EVOLVE = Step(
@@ -130,15 +162,19 @@ EVOLUTION = feature(
     INTS,
     (*NUMBERS, *MORE),
     EVOLVED,
+    cannot=COMPUTED,
     filters=ON_NUMBERS,
+    expect=(not_and_null((*NUMBERS, *MORE), ("id", "n"), ON_NUMBERS),),
 )
+EVOLVED_LEFT = tuple(row for row in (*NUMBERS, *MORE) if row[0] not in (2, 7))
 EVOLUTION_DELETED = feature(
     "partition-evolution-deletes",
     "Position deletes on both sides of a changed partitioning",
     2,
     INTS,
-    tuple(row for row in (*NUMBERS, *MORE) if row[0] not in (2, 7)),
+    EVOLVED_LEFT,
     (*EVOLVED, Step("delete", "DELETE FROM {table} WHERE id IN (2, 7)")),
     source="duckdb-iceberg#1276",
     filters=ON_NUMBERS,
+    expect=(DELETE_PATHS, not_and_null(EVOLVED_LEFT, ("id", "n"), ON_NUMBERS)),
 )

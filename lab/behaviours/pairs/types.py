@@ -46,6 +46,21 @@ LINEAGE = feature(
     ((1, 0, 0), (2, 1, 1), (3, 2, 2)),
     (create((("id", "int"),), 3), *(insert(["id"], (id,), name=f"insert-{id}") for id in (1, 2, 3))),
     new=("_row_id", "commit"),
+    expect=(
+        gap(
+            "pyiceberg-*",
+            "PyIceberg 0.12 knows of no columns but the schema's",
+            Trap(
+                "pyiceberg-row-ids",
+                "PyIceberg can't show row ids",
+                r"Could not find column: '_row_id'|KeyError: '_row_id'",
+                "pyiceberg.schema.Schema.select",
+                remedy="read them with Spark, Trino 483 or DuckDB",
+            ),
+            ("KeyError", "_row_id"),
+            at="whole",
+        ),
+    ),
     whole=Step(
         "whole",
         {
