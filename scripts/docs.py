@@ -1,7 +1,7 @@
 """Writes what the docs show from runs' records: `python scripts/docs.py [RECORD…]`.
 
-That is the README's matrix, docs/matrix.md, pairs.md, encodings.md, permissions.md and traps. docs/measured.md is of
-other data: that of scripts/benchmark.py.
+That is the README's matrix, docs/matrix.md, pairs.md, findings.md, encodings.md, permissions.md and traps.
+docs/measured.md is of other data: that of scripts/benchmark.py.
 
 Records given are first copied to docs, sorted by the plan, so that two runs' records compare: those of `pairs` to
 docs/record-pairs.jsonl; of the others the cells of the store that is usual to docs/record.jsonl, those of another to
@@ -23,6 +23,7 @@ from lab.records.record import read
 from lab.report import pairs as pairing
 from lab.report import traps
 from lab.report.matrix import markdown
+from lab.repro import script
 from lab.stores import STORES
 
 ROOT = Path(__file__).parents[1]
@@ -188,6 +189,7 @@ def pages() -> dict[str, str]:
     return {
         "matrix.md": matrix(),
         "pairs.md": pairs(),
+        "findings.md": pairing.findings([line for line in lines() if line["type"] == "cell"], script),
         "encodings.md": encodings(),
         "permissions.md": permissions(),
         "measured.md": measured(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from lab.behaviours import BEHAVIOURS
-from lab.report import matrix
+from lab.report import matrix, traps
 from lab.report.line import Line, failing, unexpected
 
 READS = ("others", "whole", "filters")  # the reader's steps, in their order
@@ -121,6 +121,51 @@ def markdown(lines: Sequence[Line], found: Sequence[Choice], order: Sequence[str
     for id in dict.fromkeys(line["cell"]["behaviour"] for line in lines):
         blocks += ["", *_feature(id, [line for line in lines if line["cell"]["behaviour"] == id], order)]
     return "\n".join([*blocks, ""])
+
+
+def findings(lines: Sequence[Line], script: Callable[[Line], str]) -> str:
+    """What pairs show that none of the documents mentions: cause, code, and the few statements that show it alone.
+
+    Of `lines` of all records, those of traps that no documented behaviour meets; what is merely not supported is left
+    to the matrix. `script` tells the statements of a cell (`lab/repro.py`).
+    """
+    head = "Of the pairs in [record-pairs.jsonl](record-pairs.jsonl), the silently wrong first. Each has its page in"
+    blocks = ["# Findings that no document mentions", f"{head} [traps](traps/README.md)."]
+    found = []
+    for page in traps.pages(lines).values():
+        own = [line for line in page.failing if line["cell"]["behaviour"].startswith("P-")]
+        told = [line for line in own if line["outcome"] in _FOUND]
+        if told and all(behaviour.document is None for behaviour in page.behaviours):
+            found.append((min(_FOUND.index(line["outcome"]) for line in told), page, told))
+    for worst, page, told in sorted(found, key=lambda one: one[0]):
+        first = next(line for line in told if line["outcome"] == _FOUND[worst])
+        sources = "; ".join(dict.fromkeys(BEHAVIOURS[line["cell"]["behaviour"]].source for line in told))
+        blocks += [
+            f"## {page.trap.title}",
+            f"**{_FOUND[worst]}** in {_pairs(told)}.",
+            "**Cause** " + " ".join(f"{reason[0].upper()}{reason[1:]}." for reason in _reasons(told)),
+            "**Code** " + "; ".join(f"`{code}` ({', '.join(who)})" for code, who in page.code.items()),
+            f"**Cure** {page.trap.remedy}." if page.trap.remedy else "",
+            f"**Source** {sources}.",
+            f"```sql\n{script(first)}\n```",
+        ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+_FOUND = ("silently-wrong", "crash", "error")
+
+
+def _reasons(lines: Sequence[Line]) -> list[str]:
+    return list(dict.fromkeys(line["reason"] or "" for line in lines))
+
+
+def _pairs(lines: Sequence[Line]) -> str:
+    """Feature by feature, by whom it was written and who reads it so."""
+    told: dict[tuple[str, str], dict[str, None]] = {}
+    for line in lines:
+        cell = line["cell"]
+        told.setdefault((cell["behaviour"], cell["reader"]), {})[cell["writer"]] = None
+    return "; ".join(f"{feature} {', '.join(writers)} → {reader}" for (feature, reader), writers in told.items())
 
 
 def _loudest(lines: Sequence[Line]) -> list[str]:

@@ -70,15 +70,18 @@ def answered(
     return tuple((str(f), row[KEY]) for f in filters for row in records if keeps(f, row))
 
 
+def keeps_null(filter: Filter, row: Row) -> bool:
+    """Whether a row passes where NOT IN is true of null."""
+    return filter.keeps(row) or (filter.op == "not in" and row[filter.column] is None)
+
+
 def not_and_null(
     rows: Truth, columns: Sequence[str], filters: Sequence[Filter], *, lacking: Sequence[int] = ()
 ) -> Expect:
     """PyIceberg's answer; `lacking` are the keys of rows in files that lack the filtered column."""
 
     def keeps(filter: Filter, row: Row) -> bool:
-        if filter.op == "not in":
-            return filter.keeps(row) or row[filter.column] is None
-        return filter.keeps(row) or (filter.op == "not" and row[KEY] in lacking)
+        return keeps_null(filter, row) or (filter.op == "not" and row[KEY] in lacking)
 
     reason = (
         "for a file without the column PyIceberg asks the filter of null once (_ColumnNameTranslator."

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lab.behaviours.pairs.feature import Feature, create, feature, insert, on
-from lab.behaviours.pairs.filters import Filter
-from lab.behaviours.pairs.known import DELETE_PATHS, DELTA_LENGTH, PYICEBERG_CORE, not_and_null
+from lab.behaviours.pairs.filters import Filter, Row
+from lab.behaviours.pairs.known import DELETE_PATHS, DELTA_LENGTH, PYICEBERG_CORE, answered, keeps_null, not_and_null
 from lab.behaviours.t_known import gap
-from lab.model import Step, Trap, Truth
+from lab.model import Chain, Expect, Outcome, Step, Trap, Truth
 
 Columns = Sequence[tuple[str, str]]
 INTS = (("id", "int"), ("n", "int"))
@@ -110,6 +110,68 @@ VOID_REFUSED = Trap(
     remedy="none needed: void says that nothing is partitioned by; leave the field out",
 )
 COMPUTED = (PYICEBERG_CORE,)
+NULL_PARTITION = Trap(
+    "trino-null-partition",
+    "A filter on a partition column returns rows in which it is null",
+    "",
+    "io.trino.plugin.iceberg.IcebergMetadata.applyFilter",
+    remedy="say `… AND column IS NOT NULL`; or rewrite the table by an engine that counts values (Spark, Trino)",
+)
+IN_AND_NULL = Trap(
+    "in-and-null-partition",
+    "IN on a text partition column fails where one partition is null",
+    r"Invalid object: null",
+    "org.apache.iceberg.util.WrapperSet.contains",
+    also=("Fix NPE when evaluating Iceberg IN expression with null partition values: trinodb/trino#30087",),
+    remedy="write `a = 'x' OR a = 'y'`, or take Iceberg 1.12",
+)
+ALL_NULL_PAGE = Trap(
+    "delta-page-of-nulls",
+    "A page of nothing but nulls in a delta encoding stops Spark's vectorized reader",
+    r"ArrayIndexOutOfBoundsException: Index 0 out of bounds for length 0",
+    "org.apache.iceberg.arrow.vectorized.parquet.VectorizedDeltaEncodedValuesReader.readValues",
+    remedy="SET spark.sql.iceberg.vectorization.enabled=false, or take Iceberg 1.12",
+)
+DELETES_MISSED = Trap(
+    "deletes-under-another-spec",
+    "Deleted rows come back where DuckDB deleted after a change of the partitioning",
+    "",
+    {
+        "spark-*,trino-*": "org.apache.iceberg.DeleteFileIndex.forDataFile",
+        "pyiceberg-*": "pyiceberg.table.delete_file_index.DeleteFileIndex.for_data_file",
+    },
+    remedy="delete with Spark or Trino, or with DuckDB from 2.0 on",
+)
+IN_FAILS = Expect(
+    Outcome.ERROR,
+    "Iceberg 1.11, which is in Trino 483 too, looks a partition's null up in the texts of IN, and its set of texts "
+    "refuses null. 1.12 asks for null first (apache/iceberg#17014)",
+    generations="spark-4.1*1.11*,trino-483",
+    failure=Chain((("java.lang.NullPointerException", "Invalid object: null"),)),
+    at="filters",
+    trap=IN_AND_NULL,
+)
+
+
+def _null_kept(rows: Truth, columns: Columns, filters: Sequence[Filter], *ops: str, trinos: str = "trino-*") -> Expect:
+    """Trino on what DuckDB wrote: these filters keep null too."""
+    names = [name for name, _ in columns]
+
+    def keeps(filter: Filter, row: Row) -> bool:
+        return filter.keeps(row) or (filter.op in ops and row[filter.column] is None)
+
+    return Expect(
+        Outcome.SILENTLY_WRONG,
+        "where a filter goes by whole partitions Trino leaves it to Iceberg's planning, to which null is less than all "
+        "values (Evaluator.lt) and not equal to any; a file of nothing but nulls is left out by its counts of nulls "
+        "and values alone (InclusiveMetricsEvaluator), and DuckDB writes no counts of values into its manifests",
+        generations=trinos,
+        writers="duckdb-*",
+        rows={"filters": answered(rows, names, filters, keeps)},
+        trap=NULL_PARTITION,
+    )
+
+
 NO_VOID = (
     gap(
         "spark-*",
@@ -128,15 +190,52 @@ NO_VOID = (
 )
 NOT_IN = (not_and_null(NUMBERS, ("id", "n"), ON_NUMBERS),)
 STRINGS = (DELTA_LENGTH,)
+ALL_NULL = Expect(
+    Outcome.ERROR,
+    "Trino 483 writes a file for the partition of null, whose page of texts is of nulls alone; Iceberg 1.11 reads its "
+    "first length, of which there is none (apache/iceberg#17017)",
+    generations="spark-4.1*1.11*",
+    writers="trino-483",
+    failure=Chain((("java.lang.ArrayIndexOutOfBoundsException", "Index 0 out of bounds for length 0"),)),
+    at="whole",
+    trap=ALL_NULL_PAGE,
+)
 
-IDENTITY = partitioned("identity", "identity", TEXTS, CITIES, ON_TEXTS, expect=STRINGS)
+IDENTITY = partitioned(
+    "identity",
+    "identity",
+    TEXTS,
+    CITIES,
+    ON_TEXTS,
+    expect=(IN_FAILS, _null_kept(CITIES, TEXTS, ON_TEXTS, "<", "not", trinos="trino-476")),
+)
 BUCKET = partitioned("bucket", "bucket[4]", INTS, NUMBERS, ON_NUMBERS, cannot=COMPUTED, expect=NOT_IN)
-TRUNCATE = partitioned("truncate", "truncate[10]", INTS, NUMBERS, ON_NUMBERS, cannot=COMPUTED, expect=NOT_IN)
-TRUNCATE_TEXT = partitioned("truncate-text", "truncate[4]", TEXTS, CITIES, ON_TEXTS, cannot=COMPUTED, expect=STRINGS)
+TRUNCATE = partitioned(
+    "truncate",
+    "truncate[10]",
+    INTS,
+    NUMBERS,
+    ON_NUMBERS,
+    cannot=COMPUTED,
+    expect=(*NOT_IN, _null_kept(NUMBERS, INTS, ON_NUMBERS, "<")),
+)
+TRUNCATE_TEXT = partitioned(
+    "truncate-text", "truncate[4]", TEXTS, CITIES, ON_TEXTS, cannot=COMPUTED, expect=(*STRINGS, ALL_NULL, IN_FAILS)
+)
 YEAR = partitioned("year", "year", DATES, DAYS, ON_DAYS, cannot=COMPUTED)
 MONTH = partitioned("month", "month", DATES, DAYS, ON_DAYS, cannot=COMPUTED)
-DAY = partitioned("day", "day", DATES, DAYS, ON_DAYS, cannot=COMPUTED)
-HOUR = partitioned("hour", "hour", INSTANTS, MOMENTS, ON_MOMENTS, cannot=COMPUTED)
+DAY = partitioned(
+    "day", "day", DATES, DAYS, ON_DAYS, cannot=COMPUTED, expect=(_null_kept(DAYS, DATES, ON_DAYS, "<", "not"),)
+)
+HOUR = partitioned(
+    "hour",
+    "hour",
+    INSTANTS,
+    MOMENTS,
+    ON_MOMENTS,
+    cannot=COMPUTED,
+    expect=(_null_kept(MOMENTS, INSTANTS, ON_MOMENTS, "<"),),
+)
 VOID = partitioned("void", "void", INTS, NUMBERS, ON_NUMBERS, cannot=NO_VOID, expect=NOT_IN)
 
 MORE = ((7, 10), (8, 20), (9, None))
@@ -167,6 +266,22 @@ EVOLUTION = feature(
     expect=(not_and_null((*NUMBERS, *MORE), ("id", "n"), ON_NUMBERS),),
 )
 EVOLVED_LEFT = tuple(row for row in (*NUMBERS, *MORE) if row[0] not in (2, 7))
+
+
+def _missed(readers: str, back: Sequence[int], keeps: Callable[[Filter, Row], bool]) -> Expect:
+    rows = tuple(row for row in (*NUMBERS, *MORE) if row in EVOLVED_LEFT or row[0] in back)
+    return Expect(
+        Outcome.SILENTLY_WRONG,
+        "DuckDB 1.5 lists all its delete files under the table's current partitioning, with the values of the old one "
+        "(IcebergDelete::GenerateDeleteManifestEntries): who matches deletes and files by partition, as the "
+        "specification wants it, finds none for the older files. DuckDB itself goes by path",
+        generations=readers,
+        writers="duckdb-*",
+        rows={"whole": rows, "filters": answered(rows, ("id", "n"), ON_NUMBERS, keeps)},
+        trap=DELETES_MISSED,
+    )
+
+
 EVOLUTION_DELETED = feature(
     "partition-evolution-deletes",
     "Position deletes on both sides of a changed partitioning",
@@ -176,5 +291,10 @@ EVOLUTION_DELETED = feature(
     (*EVOLVED, Step("delete", "DELETE FROM {table} WHERE id IN (2, 7)")),
     source="duckdb-iceberg#1276",
     filters=ON_NUMBERS,
-    expect=(DELETE_PATHS, not_and_null(EVOLVED_LEFT, ("id", "n"), ON_NUMBERS)),
+    expect=(
+        DELETE_PATHS,
+        _missed("spark-*,trino-*", (2,), Filter.keeps),
+        _missed("pyiceberg-*", (2, 7), keeps_null),
+        not_and_null(EVOLVED_LEFT, ("id", "n"), ON_NUMBERS),
+    ),
 )
