@@ -11,7 +11,7 @@ from rich.text import Text
 
 from lab.behaviours import BEHAVIOURS
 from lab.report import matrix, traps
-from lab.report.line import Line, failing, unexpected
+from lab.report.line import Line, expected, failing, unexpected
 
 READS = ("others", "whole", "filters")  # the reader's steps, in their order
 
@@ -161,26 +161,34 @@ def _reasons(lines: Sequence[Line]) -> list[str]:
 
 def _pairs(lines: Sequence[Line]) -> str:
     """Feature by feature, by whom it was written and who reads it so."""
-    told: dict[tuple[str, str], dict[str, None]] = {}
-    for line in lines:
-        cell = line["cell"]
-        told.setdefault((cell["behaviour"], cell["reader"]), {})[cell["writer"]] = None
-    return "; ".join(f"{feature} {', '.join(writers)} → {reader}" for (feature, reader), writers in told.items())
+    told = []
+    for feature in dict.fromkeys(line["cell"]["behaviour"] for line in lines):
+        readers: dict[str, list[str]] = {}
+        for line in lines:
+            if line["cell"]["behaviour"] == feature:
+                readers.setdefault(line["cell"]["writer"], []).append(line["cell"]["reader"])
+        alike: dict[str, list[str]] = {}
+        for writer, names in readers.items():
+            alike.setdefault(", ".join(names), []).append(writer)
+        for same, writers in alike.items():
+            who = ", ".join(writers) if len(writers) < _MANY else f"{len(writers)} writers"
+            told.append(f"{feature} by {who} → {same}")
+    return "; ".join(told)
+
+
+_MANY = 5  # writers that are counted instead of named
 
 
 def _loudest(lines: Sequence[Line]) -> list[str]:
-    told: dict[tuple[Result, str, str], list[str]] = {}
+    told: dict[tuple[Result, str], list[Line]] = {}
     for line in lines:
-        found = result(line)
+        found, known = result(line), expected(line)
         if found in (Result.WRONG, Result.CRASH):
-            cell = line["cell"]
-            told.setdefault((found, cell["behaviour"], line["reason"] or ""), []).append(
-                f"{cell['writer']} → {cell['reader']}"
-            )
-    rows = [
-        f"- **{found}**: {feature}: {reason} ({', '.join(pairs)})" for (found, feature, reason), pairs in told.items()
-    ]
-    return ["## Silently wrong, and crashes", "", *(rows or ["None."]), ""]
+            title = known.trap.title if known and known.trap else "; ".join(line["differences"])
+            told.setdefault((found, title), []).append(line)
+    rows = [f"- **{found}**: {title}: {_pairs(some)}" for (found, title), some in told.items()]
+    why = "What none of the documents mentions has its cause in [findings](findings.md)."
+    return ["## Silently wrong, and crashes", "", *(rows or ["None."]), "", why, ""]
 
 
 def _feature(id: str, lines: Sequence[Line], order: Sequence[str]) -> list[str]:

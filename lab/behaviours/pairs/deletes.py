@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lab.behaviours.pairs.feature import create, feature, insert, on
 from lab.behaviours.pairs.filters import Filter
-from lab.behaviours.pairs.known import DELETE_PATHS, NO_EQUALITY, NO_VECTORS, dropped_column
+from lab.behaviours.pairs.known import DELETE_PATHS, DROPPED_COLUMN_TRINO, NO_EQUALITY, NO_VECTORS, dropped_column
 from lab.behaviours.t_known import gap, trino_476
 from lab.behaviours.t_lineage import OLD_LIBRARY
 from lab.model import DataFile, DeleteFile, Step
@@ -164,6 +164,7 @@ EQUALITY_DROPPED = feature(
             "Trino 483 plans the scan, and then makes a column of its own of a field that is not in the schema",
             "java.lang.NullPointerException",
             'Types$NestedField.fieldId()" because "column" is null',
+            DROPPED_COLUMN_TRINO,
         ),
         dropped_column(
             "duckdb-*",

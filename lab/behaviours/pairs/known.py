@@ -119,25 +119,32 @@ DECIMALS_IN = Expect(
 DROPPED_COLUMN = Trap(
     "equality-delete-dropped-column",
     "A table whose equality deletes go by a column that was dropped can't be read any more",
-    r"Types\$NestedField\.(?:type|fieldId)\(\)\" because \"(?:field|column)\" is null"
+    r"Types\$NestedField\.type\(\)\" because \"field\" is null"
     r"|Cannot find required field for ID \d+|Attempted to access index \d+ within vector of size \d+",
     {
         "spark-3.2*": "org.apache.iceberg.data.DeleteFilter.fileProjection",
         "spark-*,trino-476": "org.apache.iceberg.DeleteFileIndex.canContainEqDeletesForFile",
-        "trino-483": "io.trino.plugin.iceberg.IcebergUtil.getColumnHandle",
         "duckdb-*": "duckdb::LogicalGet::GetColumnType",
     },
     remedy="compact the table (rewrite_data_files with delete-file-threshold 1) before the column is dropped; with "
     "Iceberg 1.11 or newer it can still be read",
 )
 
+DROPPED_COLUMN_TRINO = replace(
+    DROPPED_COLUMN,
+    id="equality-delete-dropped-column-trino",
+    title="Trino can't read a table whose equality deletes go by a column that was dropped",
+    symptom=r"Types\$NestedField\.fieldId\(\)\" because \"column\" is null",
+    code="io.trino.plugin.iceberg.IcebergUtil.getColumnHandle",
+)
 
-def dropped_column(generations: str, reason: str, cls: str, message: str) -> Expect:
+
+def dropped_column(generations: str, reason: str, cls: str, message: str, trap: Trap = DROPPED_COLUMN) -> Expect:
     return Expect(
         Outcome.ERROR,
         reason,
         generations=generations,
         failure=Chain(((cls, message),)),
         at="whole",
-        trap=DROPPED_COLUMN,
+        trap=trap,
     )

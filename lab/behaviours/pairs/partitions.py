@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lab.behaviours.encodings import NOTHING_PACKED
 from lab.behaviours.pairs.feature import Feature, create, feature, insert, on
 from lab.behaviours.pairs.filters import Filter, Row
 from lab.behaviours.pairs.known import DELETE_PATHS, DELTA_LENGTH, PYICEBERG_CORE, answered, keeps_null, not_and_null
@@ -125,13 +126,6 @@ IN_AND_NULL = Trap(
     also=("Fix NPE when evaluating Iceberg IN expression with null partition values: trinodb/trino#30087",),
     remedy="write `a = 'x' OR a = 'y'`, or take Iceberg 1.12",
 )
-ALL_NULL_PAGE = Trap(
-    "delta-page-of-nulls",
-    "A page of nothing but nulls in a delta encoding stops Spark's vectorized reader",
-    r"ArrayIndexOutOfBoundsException: Index 0 out of bounds for length 0",
-    "org.apache.iceberg.arrow.vectorized.parquet.VectorizedDeltaEncodedValuesReader.readValues",
-    remedy="SET spark.sql.iceberg.vectorization.enabled=false, or take Iceberg 1.12",
-)
 DELETES_MISSED = Trap(
     "deletes-under-another-spec",
     "Deleted rows come back where DuckDB deleted after a change of the partitioning",
@@ -198,7 +192,7 @@ ALL_NULL = Expect(
     writers="trino-483",
     failure=Chain((("java.lang.ArrayIndexOutOfBoundsException", "Index 0 out of bounds for length 0"),)),
     at="whole",
-    trap=ALL_NULL_PAGE,
+    trap=NOTHING_PACKED[0].trap,
 )
 
 IDENTITY = partitioned(

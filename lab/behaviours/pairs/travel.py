@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lab.behaviours.h_case import IN_ANOTHER_CASE
 from lab.behaviours.pairs.feature import create, feature, insert, on
 from lab.behaviours.pairs.filters import Filter
-from lab.model import Call, Step, Truth
+from lab.behaviours.t_known import gap
+from lab.model import Call, Chain, Expect, Outcome, Step, Trap, Truth
 
 INTS = (("id", "int"), ("n", "int"))
 NAMES = ["id", "n"]
@@ -23,6 +25,164 @@ def _at(rows: Truth, trino: str, spark: str, duckdb: str = "", call: Call | None
     return Step("whole", sql, call, truth=rows, second=True)
 
 
+NO_TRAVEL = gap(
+    "spark-3.2*",
+    "Spark has VERSION AS OF and TIMESTAMP AS OF since 3.3",
+    Trap(
+        "spark-no-time-travel",
+        "Spark 3.2 has no words to travel in time",
+        r"mismatched input 'AS' expecting",
+        "org.apache.spark.sql.catalyst.parser.ParseException.withCommand",
+        remedy='read it with spark.read.option("snapshot-id", …).table(…), or take Spark 3.3',
+    ),
+    ("ParseException", "mismatched input 'AS' expecting"),
+    at="whole",
+)
+NO_REFS = gap(
+    "duckdb-*",
+    "DuckDB's AT takes a snapshot's id or a time",
+    Trap(
+        "duckdb-no-refs",
+        "DuckDB reads no branch or tag by its name",
+        r"Could not convert string '\w+' to INT64",
+        "duckdb::IcebergSnapshotLookup::FromAtClause",
+        remedy="take the id that the branch or tag leads to, from Spark's or Trino's table of refs",
+    ),
+    ("_duckdb.InvalidInputException", "to INT64"),
+    at="whole",
+)
+NO_BRANCH = gap(
+    "spark-3.2*",
+    "Iceberg 1.4 makes branches on Spark 3.2, and writes into none there",
+    Trap(
+        "spark-no-branch-writes",
+        "Spark 3.2 doesn't write into a branch",
+        r"Table not found: \S+\.branch_",
+        "org.apache.iceberg.spark.SparkCatalog.loadTable",
+        remedy="take Spark 3.3 or newer",
+    ),
+    ("org.apache.spark.sql.AnalysisException", ".branch_audit"),
+    at="insert-branch",
+)
+NO_PROCEDURE = gap(
+    "spark-3.2*",
+    "Iceberg has the procedure since 1.7",
+    Trap(
+        "spark-no-statistics",
+        "An old Iceberg computes no statistics",
+        r"Procedure system\.compute_table_stats not found",
+        "org.apache.iceberg.spark.procedures.SparkProcedures.newBuilder",
+        remedy="take a newer one, or ANALYZE with Trino",
+    ),
+    ("NoSuchProcedureException", "Procedure system.compute_table_stats not found"),
+    at="analyze",
+)
+NO_VIEW_MADE = (
+    gap(
+        "duckdb-*",
+        "DuckDB makes views in its own files alone",
+        Trap(
+            "duckdb-no-view",
+            "DuckDB makes no view in an Iceberg catalog",
+            r"Not implemented Error: Create View",
+            "duckdb::IcebergSchemaEntry::CreateView",
+            remedy="make it with Spark or Trino; DuckDB does not read it either",
+        ),
+        ("_duckdb.NotImplementedException", "Create View"),
+        at="view",
+    ),
+    gap(
+        "spark-3.2*",
+        "Spark has views in catalogs since 3.4",
+        Trap(
+            "spark-no-view",
+            "Spark 3.2 makes no view in an Iceberg catalog",
+            r"CREATE VIEW is only supported with v1 tables",
+            "org.apache.spark.sql.errors.QueryCompilationErrors$.sqlOnlySupportedWithV1TablesError",
+            remedy="take Spark 3.4 or newer",
+        ),
+        ("org.apache.spark.sql.AnalysisException", "CREATE VIEW is only supported with v1 tables."),
+        at="view",
+    ),
+)
+NO_VIEW_READ = (
+    Expect(
+        Outcome.ERROR,
+        "DuckDB asks an Iceberg catalog for tables alone, and takes a view for a misspelt one",
+        generations="duckdb-*",
+        failure=Chain((("_duckdb.CatalogException", "Table with name seen does not exist!"),)),
+        at="whole",
+        trap=IN_ANOTHER_CASE,
+    ),
+    Expect(
+        Outcome.ERROR,
+        "Spark 3.2 asks a catalog for tables alone, and takes a view for a misspelt one",
+        generations="spark-3.2*",
+        failure=Chain((("org.apache.spark.sql.AnalysisException", "Table or view not found: lab."),)),
+        at="whole",
+        trap=IN_ANOTHER_CASE,
+    ),
+    Expect(
+        Outcome.NOT_SUPPORTED,
+        "a view is stored as SQL text of a dialect, and Trino reads none but its own; Spark tries any",
+        generations="trino-*",
+        writers="spark-*",
+        failure=Chain((("io.trino.spi.TrinoException", "Cannot read unsupported dialect 'spark'"),)),
+        at="whole",
+        trap=Trap(
+            "trino-view-dialect",
+            "Trino reads no view that Spark has made",
+            r"Cannot read unsupported dialect 'spark'",
+            "io.trino.plugin.iceberg.catalog.rest.TrinoRestCatalog.getView",
+            remedy="make the view with Trino: Spark 3.4 and newer read it as long as its SQL is Spark's too",
+        ),
+    ),
+)
+STALE = (
+    Expect(
+        Outcome.ERROR,
+        "Spark stores a view with the types of its columns, and casts to no narrower one: it says so",
+        generations="spark-*",
+        failure=Chain((("AnalysisException", "[CANNOT_UP_CAST_DATATYPE]"),)),
+        at="whole",
+        trap=Trap(
+            "spark-view-stale",
+            "Spark refuses a view over a column that has become wider",
+            r"\[CANNOT_UP_CAST_DATATYPE\]",
+            "org.apache.spark.sql.errors.QueryCompilationErrors$.upCastFailureError",
+            remedy="make the view anew",
+        ),
+    ),
+    Expect(
+        Outcome.ERROR,
+        "Trino 476 compares the view's types with the table's, and says that the view is stale",
+        generations="trino-476",
+        failure=Chain((("io.trino.spi.TrinoException", "is stale or in invalid state"),)),
+        at="whole",
+        trap=Trap(
+            "trino-view-stale",
+            "Trino refuses a view over a column that has become wider",
+            r"View '\S+' is stale or in invalid state",
+            "io.trino.sql.analyzer.StatementAnalyzer$Visitor.checkViewStaleness",
+            remedy="make the view anew",
+        ),
+    ),
+    Expect(
+        Outcome.ERROR,
+        "Trino 483 casts the wider column to the view's type, and fails at the first value that does not fit: as long "
+        "as all do, the view works (trinodb/trino#30954)",
+        generations="trino-483",
+        failure=Chain((("io.trino.spi.TrinoException", "Out of range for integer: "),)),
+        at="whole",
+        trap=Trap(
+            "trino-view-narrow",
+            "A view over a column that has become wider fails at the first large value",
+            r"Out of range for integer: ",
+            "io.trino.type.BigintOperators.castToInteger",
+            remedy="make the view anew",
+        ),
+    ),
+)
 BY_ID = feature(
     "travel-by-id",
     "The table as of a snapshot's id",
@@ -37,6 +197,7 @@ BY_ID = feature(
         "{table} AT (VERSION => {filled})",
         on("scan", snapshot="{filled}"),
     ),
+    expect=(NO_TRAVEL,),
 )
 BY_TIME = feature(
     "travel-by-time",
@@ -51,6 +212,7 @@ BY_TIME = feature(
         "{table} TIMESTAMP AS OF '{filled_at}'",
         "{table} AT (TIMESTAMP => TIMESTAMP '{filled_at}')",
     ),
+    expect=(NO_TRAVEL,),
 )
 BY_TAG = feature(
     "travel-by-tag",
@@ -70,6 +232,7 @@ BY_TAG = feature(
         "{table} AT (VERSION => 'old')",
         on("scan", ref="old"),
     ),
+    expect=(NO_TRAVEL, NO_REFS),
 )
 BRANCHED = (*FIRST, (4, 40))
 BY_BRANCH = feature(
@@ -95,6 +258,8 @@ BY_BRANCH = feature(
         "{table} AT (VERSION => 'audit')",
         on("scan", ref="audit"),
     ),
+    cannot=(NO_BRANCH,),
+    expect=(NO_TRAVEL, NO_REFS),
 )
 SEEN = ((2, 20), (3, 30))
 VIEW = feature(
@@ -120,6 +285,8 @@ VIEW = feature(
         truth=SEEN,
         second=True,
     ),
+    cannot=NO_VIEW_MADE,
+    expect=NO_VIEW_READ,
 )
 WIDENED = feature(
     "view-widened",
@@ -143,6 +310,8 @@ WIDENED = feature(
     ),
     source="trinodb/trino#30954",
     whole=replace(VIEW.steps[-1], truth=((1, 289371988312),)),
+    cannot=NO_VIEW_MADE,
+    expect=(*NO_VIEW_READ, *STALE),
 )
 MANY = tuple((id, f"{'even' if id % 2 == 0 else 'odd'}-{id % 5}") for id in range(1, 21))
 TEXTS = (("id", "int"), ("v", "string"))
@@ -172,6 +341,7 @@ STATISTICS = feature(
         ),
     ),
     filters=ON_TEXTS,
+    cannot=(NO_PROCEDURE,),
 )
 BLOOM = "write.parquet.bloom-filter-enabled.column.v"
 _made = create(TEXTS, 2, properties={BLOOM: "true"}).sql

@@ -9,14 +9,25 @@ from lab.behaviours.t_geo import SWITCHED_OFF
 from lab.behaviours.t_known import (
     DUCKDB_GEOGRAPHY,
     PYICEBERG_GEOMETRY,
+    SPARK_NO_VARIANT,
     TRINO_GEO,
     duckdb_unreadable,
     gap,
+    parser,
     spark_unreadable,
     trino_unreadable,
 )
-from lab.behaviours.t_variant import AS_JSON
-from lab.model import DataFile, Expect, Step, Trap
+from lab.behaviours.t_variant import (
+    AS_JSON,
+    PROJECTED,
+    RAW,
+    SHREDDED_BATCHES,
+    SHREDDED_SPARK,
+    SHREDDED_TRINO,
+    STORED,
+)
+from lab.behaviours.t_void import NO_TYPE
+from lab.model import Chain, DataFile, Expect, Outcome, Step, Trap
 from lab.tables.types import DOCUMENTS, INSTANTS, POINTS
 from lab.values import Nanoseconds
 
@@ -53,7 +64,7 @@ LINEAGE = feature(
             Trap(
                 "pyiceberg-row-ids",
                 "PyIceberg can't show row ids",
-                r"Could not find column: '_row_id'|KeyError: '_row_id'",
+                r"Could not find column: '_row_id'",
                 "pyiceberg.schema.Schema.select",
                 remedy="read them with Spark, Trino 483 or DuckDB",
             ),
@@ -105,6 +116,87 @@ INSERT_DOCUMENTS = Step(
     },
 )
 WHOLE_DOCUMENTS = Step("whole", SHOWN, truth=DOCUMENTED, second=True)
+SPARK_4_0_WRONG = Trap(
+    "variant-not-null-filtered-away",
+    "IS NOT NULL on a variant column loses all rows",
+    "",
+    "org.apache.iceberg.parquet.ParquetMetricsRowGroupFilter$MetricsEvalVisitor.notNull",
+    remedy="take Iceberg 1.11",
+)
+
+
+def _no_variant(shredding: str) -> tuple[Expect, ...]:
+    """What is known of readers, where these writers shred."""
+    batches = Expect(
+        Outcome.NOT_SUPPORTED,
+        "1.12 looks at all columns of a file before it reads some in batches, and knows no shredded variant there: "
+        "the other columns of such a table are unreadable, its own included. 1.11 reads them",
+        generations="spark-4.1*1.12*",
+        writers=shredding,
+        failure=Chain((("java.lang.UnsupportedOperationException", "Unsupported variant: shredded typed_value"),)),
+        at="others",
+        trap=SHREDDED_BATCHES,
+    )
+    trino = Expect(
+        Outcome.ERROR,
+        "Trino 483 reads a variant of two parts, metadata and value; a shredded one has typed_value beside them",
+        generations="trino-483",
+        writers=shredding,
+        failure=Chain((("ICEBERG_CANNOT_OPEN_SPLIT", "expected exactly 2 children but found: 3"),)),
+        at="whole",
+        trap=SHREDDED_TRINO,
+    )
+    return (SPARK_3_2_NO_V3, batches, trino, *NO_VARIANT)
+
+
+NO_VARIANT = (
+    gap(
+        "spark-3.5*",
+        "Spark 3.5 has no such type, and Iceberg's schema visitor no answer: the whole table is unreadable",
+        SPARK_NO_VARIANT,
+        ("java.lang.UnsupportedOperationException", "Unsupported type: variant"),
+        at="others",
+    ),
+    trino_unreadable("trino-476", "variant"),
+    Expect(
+        Outcome.ERROR,
+        "Iceberg 1.10 prunes the variant from the schema that it expects and not from the file's: reading other "
+        "columns of the table fails, reading the variant with them does not",
+        generations="spark-4.0*",
+        writers="duckdb-*,spark-*",
+        failure=Chain((("org.apache.spark.SparkException", 'asVariantType()" because "iType" is null'),)),
+        at="others",
+        trap=PROJECTED,
+    ),
+    Expect(
+        Outcome.SILENTLY_WRONG,
+        "Iceberg 1.10 looks for the column's counts among the file's leaves, where a variant is a group of several: it "
+        "finds none and takes the column for one that the file lacks, hence for all null",
+        generations="spark-4.0*",
+        writers="trino-483",
+        rows={"filters": (("id = 2", 2), ("event_data is null", 3))},
+        trap=SPARK_4_0_WRONG,
+    ),
+    Expect(
+        Outcome.ERROR,
+        "DuckDB shreds a variant's fields into columns of their own and leaves their names out of the variant's "
+        "metadata; Iceberg wants them there",
+        generations="spark-*",
+        writers="duckdb-*",
+        failure=Chain((("java.lang.IllegalArgumentException", "Cannot find field name in metadata: "),)),
+        at="whole",
+        trap=SHREDDED_SPARK,
+    ),
+    Expect(
+        Outcome.SILENTLY_WRONG,
+        "Trino writes the column without Parquet's VARIANT annotation; DuckDB then shows the struct of two binaries "
+        "that it is stored as, without a word",
+        generations="duckdb-*",
+        writers="trino-483",
+        rows={"whole": (*((event, text) for event, _, text in STORED), (3, None))},
+        trap=RAW,
+    ),
+)
 VARIANT = feature(
     "variant",
     "A variant column, as its writer stores it by itself",
@@ -115,6 +207,8 @@ VARIANT = feature(
     new=("event_data",),
     whole=WHOLE_DOCUMENTS,
     filters=(Filter("id", "=", 2), Filter("event_data", "null"), Filter("event_data", "not null")),
+    cannot=parser("spark-3.5*", "VARIANT"),
+    expect=_no_variant("duckdb-*"),
 )
 SHREDDED = feature(
     "variant-shredded",
@@ -135,10 +229,12 @@ SHREDDED = feature(
     new=("event_data",),
     whole=WHOLE_DOCUMENTS,
     filters=(Filter("id", "=", 2), Filter("event_data", "null"), Filter("event_data", "not null")),
+    cannot=parser("spark-3.5*", "VARIANT"),
+    expect=_no_variant("duckdb-*,spark-4.1*"),
 )
 
 # ---------------------------------------------------------------- unknown, nanoseconds, shapes
-UNKNOWNS = (("id", "int"), ("nothing", "unknown"))
+UNKNOWNS = (("id", "int"), ("reserved", "unknown"))
 UNKNOWN = feature(
     "unknown",
     "A column of no type",
@@ -150,15 +246,22 @@ UNKNOWN = feature(
             (),
             3,
             words={
-                "spark": "id int, nothing void",
-                "trino": "id integer, nothing unknown",
-                "duckdb": 'id int, nothing "NULL"',
+                "spark": "id int, reserved void",
+                "trino": "id integer, reserved unknown",
+                "duckdb": 'id int, reserved "NULL"',
             },
         ),
         Step("insert", dict.fromkeys(("spark", "trino", "duckdb"), "INSERT INTO {table} VALUES (1, NULL), (2, NULL)")),
     ),
-    new=("nothing",),
-    filters=(Filter("nothing", "not null"), Filter("id", "=", 2)),
+    new=("reserved",),
+    filters=(Filter("reserved", "not null"), Filter("id", "=", 2)),
+    cannot=NO_TYPE,
+    expect=(
+        spark_unreadable("spark-3.5*", "unknown", "Iceberg knows unknown on Spark 3.5 since 1.11"),
+        trino_unreadable("trino-476", "unknown"),
+        trino_unreadable("trino-483", "unknown"),
+        duckdb_unreadable("unknown"),
+    ),
 )
 UNREADABLE = "Spark has no timestamp finer than microseconds, and Iceberg's TypeToSparkType therefore no type for it"
 NS_FILTER = Trap(
