@@ -16,11 +16,12 @@ from test_run import FakeLab
 
 import lab.run
 from lab import plan, repro
+from lab.asking import earlier
 from lab.behaviours.pairs.feature import Feature
 from lab.behaviours.pairs.filters import OPERATORS, Filter, every
 from lab.cli import main
 from lab.engines import GENERATIONS
-from lab.errors import UsageError
+from lab.errors import LabError, UsageError
 from lab.model import (
     ENGINES,
     Answer,
@@ -295,6 +296,23 @@ def test_a_record_is_shown_without_running_anything(tmp_path: Path) -> None:
     assert json.loads(shown.stdout)["choices"][0]["results"] == {"plain": "silently wrong"}
     assert "reads 0 of 1; SILENTLY WRONG on plain" in CliRunner().invoke(main, args).stdout
     assert "-- instead of" in CliRunner().invoke(main, [*args, "--script"]).stdout
+
+
+# ---------------------------------------------------------------- time travel
+def snapshot(number: int, rows: int, at: int) -> dict[str, Any]:
+    return {
+        "snapshot-id": number,
+        "sequence-number": number,
+        "timestamp-ms": at,
+        "summary": {"total-records": str(rows)},
+    }
+
+
+def test_the_table_as_its_first_rows_left_it_is_told_by_id_and_by_a_moment_before_the_next() -> None:
+    metadata = {"snapshots": [snapshot(3, 4, 5000), snapshot(1, 0, 1000), snapshot(2, 2, 2000)]}
+    assert earlier(metadata) == {"filled": "2", "filled_at": "1970-01-01 00:00:04.999"}
+    with pytest.raises(LabError, match="have the writer make two"):
+        earlier({"snapshots": [snapshot(1, 2, 1000)]})
 
 
 # ---------------------------------------------------------------- filters

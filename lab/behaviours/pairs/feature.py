@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.behaviours.pairs.filters import Filter, asked, every
-from lab.behaviours.pairs.known import NO_V3_READERS, NO_V3_WRITERS
+from lab.behaviours.pairs.known import NO_V3_READERS, NO_V3_WRITERS, Wrongly
 from lab.engines import dialect
 from lab.model import (
     ENGINES,
@@ -81,7 +81,7 @@ def feature(
     new: Sequence[str] = (),
     filters: Sequence[Filter] = (),
     cannot: Sequence[Expect] = (),
-    expect: Sequence[Expect] = (),
+    expect: Sequence[Expect | Wrongly] = (),
     whole: Step | None = None,
     files: tuple[DataFile | DeleteFile, ...] = (),
     table: Mapping[str, Any] | None = None,
@@ -103,7 +103,13 @@ def feature(
         *([read("others", [n for n in names if n not in new], rows, names)] if new else []),
         whole or read("whole", names, rows, names, everything=True),
     )
-    grid = [f for f in every(columns, rows) if f.column not in new or any(f.column == own.column for own in filters)]
+    grid = list(every(columns, rows)) if filters else []
+    known: list[Expect] = []
+    for each in expect:
+        if isinstance(each, Wrongly):
+            known += [each.expect(names, rows, some, name) for name, some in ((QUICK, filters), (EVERY, grid))]
+        else:
+            known.append(each)
     return Feature(
         id=f"P-{id}",
         title=title,
@@ -123,10 +129,10 @@ def feature(
         steps=(*steps, *reads, *([asked(names, rows, filters, SQL)] if filters else [])),
         variants=(
             Variant(QUICK),
-            Variant(EVERY, pairs=(), steps=(*steps, *reads, *([asked(names, rows, grid, SQL)] if filters else []))),
+            Variant(EVERY, pairs=(), steps=(*steps, *reads, *([asked(names, rows, grid, SQL)] if grid else []))),
         ),
         pairs=pairs,
-        expect=(*refused, *expect, RIGHT),
+        expect=(*refused, *known, RIGHT),
         tags=("pairs", f"v{version}"),
         kinds=ENGINES,
         cannot=refused,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lab.behaviours.committed import PYICEBERG_NO_EQUALITY_DELETES, TRINO_476_NO_VECTORS
 from lab.behaviours.h_v2 import PYICEBERG_DELETE_PATHS
@@ -62,12 +62,36 @@ NOT_AND_NULL = Trap(
 )
 
 
-def answered(
-    rows: Truth, columns: Sequence[str], filters: Sequence[Filter], keeps: Callable[[Filter, Row], bool]
-) -> Truth:
-    """What `filters` returns where this decides which row passes."""
-    records = [dict(zip(columns, row, strict=True)) for row in rows]
-    return tuple((str(f), row[KEY]) for f in filters for row in records if keeps(f, row))
+@dataclass(frozen=True)
+class Wrongly:
+    """What a reader gets wrong without an error: a rule, from which the rows of any filters follow.
+
+    `seen` are the rows that it shows where they are not the truth's, `keeps` decides which row passes a filter.
+    """
+
+    reason: str
+    generations: str
+    trap: Trap
+    writers: str = "*"
+    seen: Truth | None = None
+    keeps: Callable[[Filter, Row], bool] = Filter.keeps
+
+    def expect(self, columns: Sequence[str], rows: Truth, filters: Sequence[Filter], variant: str) -> Expect:
+        """What comes back of a table with these rows, asked these filters."""
+        records = [dict(zip(columns, row, strict=True)) for row in self.seen or rows]
+        answer = tuple((str(f), row[KEY]) for f in filters for row in records if self.keeps(f, row))
+        return Expect(
+            Outcome.SILENTLY_WRONG,
+            self.reason,
+            generations=self.generations,
+            variants=variant,
+            writers=self.writers,
+            rows={
+                **({"whole": self.seen} if self.seen else {}),
+                **({"filters": answer} if filters else {}),
+            },
+            trap=self.trap,
+        )
 
 
 def keeps_null(filter: Filter, row: Row) -> bool:
@@ -75,27 +99,27 @@ def keeps_null(filter: Filter, row: Row) -> bool:
     return filter.keeps(row) or (filter.op == "not in" and row[filter.column] is None)
 
 
-def not_and_null(
-    rows: Truth, columns: Sequence[str], filters: Sequence[Filter], *, lacking: Sequence[int] = ()
-) -> Expect:
-    """PyIceberg's answer; `lacking` are the keys of rows in files that lack the filtered column."""
+NOT_IN_KEEPS_NULL = Wrongly(
+    "PyIceberg makes NOT IN of Arrow's isin and not, which is true of null; SQL drops null, and so does !=",
+    "pyiceberg-*",
+    NOT_AND_NULL,
+    keeps=keeps_null,
+)
 
-    def keeps(filter: Filter, row: Row) -> bool:
-        return keeps_null(filter, row) or (filter.op == "not" and row[KEY] in lacking)
 
-    reason = (
+def not_keeps_null(*lacking: int) -> Wrongly:
+    """Of a column that the files with these keys lack."""
+    return Wrongly(
         "for a file without the column PyIceberg asks the filter of null once (_ColumnNameTranslator."
         "visit_bound_predicate), to whom != is true; for a file that has the column Arrow compares, to whom null != 1 "
-        "is not. So NOT (n = 1) keeps some nulls and drops others"
-        if lacking
-        else "PyIceberg makes NOT IN of Arrow's isin and not, which is true of null; SQL drops null, and so does !="
-    )
-    return Expect(
-        Outcome.SILENTLY_WRONG,
-        reason,
-        generations="pyiceberg-*",
-        rows={"filters": answered(rows, columns, filters, keeps)},
-        trap=NOT_AND_NULL,
+        "is not. So NOT (n = 1) keeps some nulls and drops others",
+        "pyiceberg-*",
+        NOT_AND_NULL,
+        keeps=lambda filter, row: (
+            filter.keeps(row)
+            or (filter.op == "not in" and row[filter.column] is None)
+            or (filter.op == "not" and filter.column != KEY and row[KEY] in lacking)
+        ),
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from lab.behaviours.pairs.deletes import DELETE, FILTERS, INTS, LEFT, NAMES, ROWS
 from lab.behaviours.pairs.feature import Feature, feature, insert, on
-from lab.model import Step
+from lab.behaviours.pairs.known import DELETE_PATHS
+from lab.model import Expect, Step
 
 # DuckDB has made the table with the first rows; what else is written before is the maintaining engine's.
 CHANGED = (insert(NAMES, *ROWS[4:], name="insert-more"), DELETE)
 
 
-def _maintained(name: str, title: str, *steps: Step) -> Feature:
+def _maintained(name: str, title: str, *steps: Step, expect: tuple[Expect, ...] = ()) -> Feature:
     return feature(
         f"maintained-{name}",
         f"A table that DuckDB has made, {title}",
@@ -20,6 +21,7 @@ def _maintained(name: str, title: str, *steps: Step) -> Feature:
         (*CHANGED, *steps),
         table={"given": True, "rows": ROWS[:4]},
         filters=FILTERS,
+        expect=expect,
     )
 
 
@@ -68,5 +70,9 @@ ORPHANS = (
 )
 COMPACTION = _maintained("compaction", "compacted by another engine", COMPACT)
 EXPIRY = _maintained("expiry", "its snapshots expired by another engine", COMPACT, EXPIRE)
-MANIFEST_REWRITE = _maintained("manifests", "its manifests rewritten by another engine", MANIFESTS)
-ORPHAN_REMOVAL = _maintained("orphans", "rid of orphan files by another engine", EXPIRE, *ORPHANS)
+MANIFEST_REWRITE = _maintained(
+    "manifests", "its manifests rewritten by another engine", MANIFESTS, expect=(DELETE_PATHS,)
+)
+ORPHAN_REMOVAL = _maintained(
+    "orphans", "rid of orphan files by another engine", EXPIRE, *ORPHANS, expect=(DELETE_PATHS,)
+)

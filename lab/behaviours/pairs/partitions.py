@@ -9,7 +9,14 @@ from typing import Any
 from lab.behaviours.encodings import NOTHING_PACKED
 from lab.behaviours.pairs.feature import Feature, create, feature, insert, on
 from lab.behaviours.pairs.filters import Filter, Row
-from lab.behaviours.pairs.known import DELETE_PATHS, DELTA_LENGTH, PYICEBERG_CORE, answered, keeps_null, not_and_null
+from lab.behaviours.pairs.known import (
+    DELETE_PATHS,
+    DELTA_LENGTH,
+    NOT_IN_KEEPS_NULL,
+    PYICEBERG_CORE,
+    Wrongly,
+    keeps_null,
+)
 from lab.behaviours.t_known import gap
 from lab.model import Chain, Expect, Outcome, Step, Trap, Truth
 
@@ -147,22 +154,16 @@ IN_FAILS = Expect(
 )
 
 
-def _null_kept(rows: Truth, columns: Columns, filters: Sequence[Filter], *ops: str, trinos: str = "trino-*") -> Expect:
-    """Trino on what DuckDB wrote: these filters keep null too."""
-    names = [name for name, _ in columns]
-
-    def keeps(filter: Filter, row: Row) -> bool:
-        return filter.keeps(row) or (filter.op in ops and row[filter.column] is None)
-
-    return Expect(
-        Outcome.SILENTLY_WRONG,
+def _null_kept(*ops: str, trinos: str = "trino-*") -> Wrongly:
+    """Trino on what DuckDB wrote: these filters of the partition column keep null too."""
+    return Wrongly(
         "where a filter goes by whole partitions Trino leaves it to Iceberg's planning, to which null is less than all "
         "values (Evaluator.lt) and not equal to any; a file of nothing but nulls is left out by its counts of nulls "
         "and values alone (InclusiveMetricsEvaluator), and DuckDB writes no counts of values into its manifests",
-        generations=trinos,
+        trinos,
+        NULL_PARTITION,
         writers="duckdb-*",
-        rows={"filters": answered(rows, names, filters, keeps)},
-        trap=NULL_PARTITION,
+        keeps=lambda filter, row: filter.keeps(row) or (filter.op in ops and row[filter.column] is None),
     )
 
 
@@ -182,7 +183,7 @@ NO_VOID = (
         at="create",
     ),
 )
-NOT_IN = (not_and_null(NUMBERS, ("id", "n"), ON_NUMBERS),)
+NOT_IN = (NOT_IN_KEEPS_NULL,)
 STRINGS = (DELTA_LENGTH,)
 ALL_NULL = Expect(
     Outcome.ERROR,
@@ -201,7 +202,7 @@ IDENTITY = partitioned(
     TEXTS,
     CITIES,
     ON_TEXTS,
-    expect=(IN_FAILS, _null_kept(CITIES, TEXTS, ON_TEXTS, "<", "not", trinos="trino-476")),
+    expect=(IN_FAILS, _null_kept("<", "not", trinos="trino-476")),
 )
 BUCKET = partitioned("bucket", "bucket[4]", INTS, NUMBERS, ON_NUMBERS, cannot=COMPUTED, expect=NOT_IN)
 TRUNCATE = partitioned(
@@ -211,16 +212,14 @@ TRUNCATE = partitioned(
     NUMBERS,
     ON_NUMBERS,
     cannot=COMPUTED,
-    expect=(*NOT_IN, _null_kept(NUMBERS, INTS, ON_NUMBERS, "<")),
+    expect=(*NOT_IN, _null_kept("<")),
 )
 TRUNCATE_TEXT = partitioned(
     "truncate-text", "truncate[4]", TEXTS, CITIES, ON_TEXTS, cannot=COMPUTED, expect=(*STRINGS, ALL_NULL, IN_FAILS)
 )
 YEAR = partitioned("year", "year", DATES, DAYS, ON_DAYS, cannot=COMPUTED)
 MONTH = partitioned("month", "month", DATES, DAYS, ON_DAYS, cannot=COMPUTED)
-DAY = partitioned(
-    "day", "day", DATES, DAYS, ON_DAYS, cannot=COMPUTED, expect=(_null_kept(DAYS, DATES, ON_DAYS, "<", "not"),)
-)
+DAY = partitioned("day", "day", DATES, DAYS, ON_DAYS, cannot=COMPUTED, expect=(_null_kept("<", "not"),))
 HOUR = partitioned(
     "hour",
     "hour",
@@ -228,7 +227,7 @@ HOUR = partitioned(
     MOMENTS,
     ON_MOMENTS,
     cannot=COMPUTED,
-    expect=(_null_kept(MOMENTS, INSTANTS, ON_MOMENTS, "<"),),
+    expect=(_null_kept("<"),),
 )
 VOID = partitioned("void", "void", INTS, NUMBERS, ON_NUMBERS, cannot=NO_VOID, expect=NOT_IN)
 
@@ -257,22 +256,21 @@ EVOLUTION = feature(
     EVOLVED,
     cannot=COMPUTED,
     filters=ON_NUMBERS,
-    expect=(not_and_null((*NUMBERS, *MORE), ("id", "n"), ON_NUMBERS),),
+    expect=NOT_IN,
 )
 EVOLVED_LEFT = tuple(row for row in (*NUMBERS, *MORE) if row[0] not in (2, 7))
 
 
-def _missed(readers: str, back: Sequence[int], keeps: Callable[[Filter, Row], bool]) -> Expect:
-    rows = tuple(row for row in (*NUMBERS, *MORE) if row in EVOLVED_LEFT or row[0] in back)
-    return Expect(
-        Outcome.SILENTLY_WRONG,
+def _missed(readers: str, back: Sequence[int], keeps: Callable[[Filter, Row], bool] = Filter.keeps) -> Wrongly:
+    return Wrongly(
         "DuckDB 1.5 lists all its delete files under the table's current partitioning, with the values of the old one "
         "(IcebergDelete::GenerateDeleteManifestEntries): who matches deletes and files by partition, as the "
         "specification wants it, finds none for the older files. DuckDB itself goes by path",
-        generations=readers,
+        readers,
+        DELETES_MISSED,
         writers="duckdb-*",
-        rows={"whole": rows, "filters": answered(rows, ("id", "n"), ON_NUMBERS, keeps)},
-        trap=DELETES_MISSED,
+        seen=tuple(row for row in (*NUMBERS, *MORE) if row in EVOLVED_LEFT or row[0] in back),
+        keeps=keeps,
     )
 
 
@@ -287,8 +285,8 @@ EVOLUTION_DELETED = feature(
     filters=ON_NUMBERS,
     expect=(
         DELETE_PATHS,
-        _missed("spark-*,trino-*", (2,), Filter.keeps),
+        _missed("spark-*,trino-*", (2,)),
         _missed("pyiceberg-*", (2, 7), keeps_null),
-        not_and_null(EVOLVED_LEFT, ("id", "n"), ON_NUMBERS),
+        NOT_IN_KEEPS_NULL,
     ),
 )
