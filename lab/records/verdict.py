@@ -32,6 +32,7 @@ from lab.model import (
 from lab.records.lineage import breaches
 
 _DEFAULTS = re.compile(r"DEFAULT ?\(?'(\w+)'")
+_FEW = 8  # rows that are told in whole
 PLAIN_READ = "plain-v2-read"  # the step that proves a session sound before "not-supported" is said
 
 
@@ -107,6 +108,19 @@ def same_rows(got: Iterable[Sequence[Any]], truth: Iterable[Sequence[Any]], *, a
     """
     seen, wanted = Counter(map(_comparable, got)), Counter(map(_comparable, truth))
     return wanted <= seen if among else seen == wanted
+
+
+def otherwise(got: Sequence[Any], wanted: Sequence[Any]) -> str:
+    """How rows differ: both in whole, or of many those alone that are missing or too many."""
+    if max(len(got), len(wanted)) <= _FEW:
+        return f"returned {list(got)!r} instead of {list(wanted)!r}"
+    here, there = Counter(map(repr, got)), Counter(map(repr, wanted))
+    told = [
+        f"{verb} {', '.join(sorted((one - other).elements()))}"
+        for verb, one, other in (("lacks", there, here), ("has too much", here, there))
+        if one - other
+    ]
+    return f"{' and '.join(told)} (of {len(wanted)} rows)"
 
 
 def facts_of(seen: Observation) -> dict[str, Any]:
@@ -202,7 +216,7 @@ def _wrong_rows(seen: Observation, expected: Expect) -> list[str]:
         elif isinstance(step.answer, Rows) and (wrong(step) or step.name in expected.rows):
             wanted = expected.rows.get(step.name, step.truth or ())
             if not same_rows(step.answer.rows, wanted):
-                lines.append(f"{step.name} returned {list(step.answer.rows)!r} instead of {list(wanted)!r}")
+                lines.append(f"{step.name} {otherwise(step.answer.rows, wanted)}")
     return lines
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lab.behaviours.pairs.filters import Filter, asked, every
-from lab.behaviours.pairs.known import NO_V3_READERS, NO_V3_WRITERS, Wrongly
+from lab.behaviours.pairs.known import NO_V3_READERS, NO_V3_WRITERS, NOT_IN_KEEPS_NULL, Wrongly
 from lab.engines import dialect
 from lab.model import (
     ENGINES,
@@ -105,9 +105,9 @@ def feature(
     )
     grid = list(every(columns, rows)) if filters else []
     known: list[Expect] = []
-    for each in expect:
+    for each in (*expect, NOT_IN_KEEPS_NULL):
         if isinstance(each, Wrongly):
-            known += [each.expect(names, rows, some, name) for name, some in ((QUICK, filters), (EVERY, grid))]
+            known += (*each.expect(names, rows, filters, QUICK), *each.expect(names, rows, grid, EVERY))
         else:
             known.append(each)
     return Feature(

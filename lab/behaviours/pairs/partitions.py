@@ -12,7 +12,6 @@ from lab.behaviours.pairs.filters import Filter, Row
 from lab.behaviours.pairs.known import (
     DELETE_PATHS,
     DELTA_LENGTH,
-    NOT_IN_KEEPS_NULL,
     PYICEBERG_CORE,
     Wrongly,
     keeps_null,
@@ -183,7 +182,6 @@ NO_VOID = (
         at="create",
     ),
 )
-NOT_IN = (NOT_IN_KEEPS_NULL,)
 STRINGS = (DELTA_LENGTH,)
 ALL_NULL = Expect(
     Outcome.ERROR,
@@ -204,7 +202,7 @@ IDENTITY = partitioned(
     ON_TEXTS,
     expect=(IN_FAILS, _null_kept("<", "not", trinos="trino-476")),
 )
-BUCKET = partitioned("bucket", "bucket[4]", INTS, NUMBERS, ON_NUMBERS, cannot=COMPUTED, expect=NOT_IN)
+BUCKET = partitioned("bucket", "bucket[4]", INTS, NUMBERS, ON_NUMBERS, cannot=COMPUTED)
 TRUNCATE = partitioned(
     "truncate",
     "truncate[10]",
@@ -212,7 +210,7 @@ TRUNCATE = partitioned(
     NUMBERS,
     ON_NUMBERS,
     cannot=COMPUTED,
-    expect=(*NOT_IN, _null_kept("<")),
+    expect=(_null_kept("<"),),
 )
 TRUNCATE_TEXT = partitioned(
     "truncate-text", "truncate[4]", TEXTS, CITIES, ON_TEXTS, cannot=COMPUTED, expect=(*STRINGS, ALL_NULL, IN_FAILS)
@@ -229,7 +227,7 @@ HOUR = partitioned(
     cannot=COMPUTED,
     expect=(_null_kept("<"),),
 )
-VOID = partitioned("void", "void", INTS, NUMBERS, ON_NUMBERS, cannot=NO_VOID, expect=NOT_IN)
+VOID = partitioned("void", "void", INTS, NUMBERS, ON_NUMBERS, cannot=NO_VOID)
 
 MORE = ((7, 10), (8, 20), (9, None))
 EVOLVE = Step(
@@ -256,7 +254,6 @@ EVOLUTION = feature(
     EVOLVED,
     cannot=COMPUTED,
     filters=ON_NUMBERS,
-    expect=NOT_IN,
 )
 EVOLVED_LEFT = tuple(row for row in (*NUMBERS, *MORE) if row[0] not in (2, 7))
 
@@ -287,6 +284,5 @@ EVOLUTION_DELETED = feature(
         DELETE_PATHS,
         _missed("spark-*,trino-*", (2,)),
         _missed("pyiceberg-*", (2, 7), keeps_null),
-        NOT_IN_KEEPS_NULL,
     ),
 )
