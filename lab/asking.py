@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -23,6 +24,22 @@ def words(namespace: str, table: Table, writer: str, reader: str) -> dict[str, s
         "table_name": table.name,
         "writer": writer,
         "reader": reader,
+    }
+
+
+def earlier(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """What the placeholders of a step that travels in time stand for: the table as its first rows left it.
+
+    `{filled}` is that snapshot's id, `{filled_at}` a moment (UTC) before the next one. Raises LabError without them.
+    """
+    snapshots = sorted(metadata["snapshots"], key=lambda snapshot: snapshot["sequence-number"])
+    filled = next((n for n, s in enumerate(snapshots) if s["summary"].get("total-records") != "0"), len(snapshots))
+    if filled + 1 >= len(snapshots):
+        raise LabError("there is no snapshot with rows that another one follows; have the writer make two")
+    before = dt.datetime.fromtimestamp((snapshots[filled + 1]["timestamp-ms"] - 1) / 1000, dt.UTC)
+    return {
+        "filled": str(snapshots[filled]["snapshot-id"]),
+        "filled_at": f"{before:%Y-%m-%d %H:%M:%S.%f}"[:-3],
     }
 
 

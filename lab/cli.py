@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
@@ -32,6 +32,7 @@ from lab.records.verdict import judge
 from lab.report import inspecting, state, traps
 from lab.report import line as of_line
 from lab.report import matrix as report
+from lab.report import pairs as pairing
 from lab.report import why as pages
 from lab.runtime.places import Places
 from lab.tables import inspection
@@ -154,15 +155,22 @@ def matrix(form: str, seed: str | None, remotes: tuple[Path, ...], record: Path 
             ERR.print(f"! {of_line.name(line['cell'])}: this lab judges otherwise what is recorded there")
         sys.exit(1 if otherwise or any(map(of_line.unexpected, lines)) else 0)
     selection, why = labs.selected(words, seed, remote.declared(remotes))
+    _run(selection, why, None, lambda lines: _show(lines, form))
+
+
+def _run(
+    selection: plan.Selection, why: str, chosen: list[plan.Case] | None, show: Callable[[list[dict[str, Any]]], None]
+) -> NoReturn:
+    """Runs the selection, or the chosen cases; shows their lines and what is wrong with the run, and exits."""
     ERR.print(f"runtime: {selection.places}, {why}", style="dim")
-    with labs.open_run(selection, ERR) as run:
+    with labs.open_run(selection, ERR, chosen) as run:
         run.start()
         observed = run.wait()
         controls = {case.cell: run.control(case) for case in run.cases}
         broken = run.broken
     lines = [as_json(r.observation, r.verdict, c.behaviour.document) for c, r in zip(run.cases, observed, strict=True)]
     lines = [run.recorder.redactor.json(line) for line in lines]
-    _show(lines, form)
+    show(lines)
     for cell, turns in controls.items():
         for reason in turns:
             ERR.print(f"! the control of {cell} did not turn: {reason}", style="bold red")
@@ -172,6 +180,59 @@ def matrix(form: str, seed: str | None, remotes: tuple[Path, ...], record: Path 
     if any(map(of_line.unexpected, lines)) or any(controls.values()):
         sys.exit(1)
     sys.exit(3 if broken else 0)
+
+
+@main.command()
+@click.option("--quick/--full", default=True, help="six filters a feature, or every operator on every column")
+@click.option("--feature", metavar="GLOBS", help="features by name, e.g. 'partition-*'")
+@click.option("--writer", metavar="GLOBS", help="who writes; a feature that none of them can make another one makes")
+@click.option("--reader", metavar="GLOBS", help="who reads")
+@click.option(
+    "--script", is_flag=True, help="instead of a matrix, the few statements that show each failing pair alone"
+)
+@click.option("--record", metavar="FILE", type=Path, help="show an earlier run's record instead of running anything")
+@_placed
+@_formats(*FORMATS)
+def pairs(
+    quick: bool,
+    feature: str | None,
+    writer: str | None,
+    reader: str | None,
+    script: bool,
+    record: Path | None,
+    form: str,
+    **places: str | None,
+) -> None:
+    """Run every writer against every reader, feature by feature of v2 and v3: may this one read what that one writes?
+
+    \b
+    iceberg-lab pairs --writer 'spark-4.1*' --reader trino-476
+    iceberg-lab pairs --feature 'default-*' --script
+
+    Each writer writes a feature once, and all readers read that. A reader's rows, and up to six filters, are held
+    against what was inserted.
+    """
+    wanted = plan.select_pairs(feature, writer, reader, full=not quick)
+
+    def show(lines: list[dict[str, Any]]) -> None:
+        if script:
+            print("\n\n".join(repro.script(line) for line in lines if line["outcome"] != "works"))
+            return
+        found = pairing.choices(lines, wanted.writers, wanted.readers)
+        if form == "json":
+            print(json.dumps({"cells": lines, "choices": [asdict(c) for c in found]}, indent=1, ensure_ascii=False))
+        elif form == "markdown":
+            print(pairing.markdown(lines, found, list(GENERATIONS)))
+        else:
+            OUT.print(pairing.table(lines, found, list(GENERATIONS), OUT.width))
+
+    if record is not None:
+        lines = wanted.chosen(valid(record))
+        show(lines)
+        sys.exit(1 if any(map(of_line.unexpected, lines)) else 0)
+    names = ",".join(generation.name for generation in wanted.generations)
+    selection, why = labs.selected({"generations": names, **places})
+    _run(selection, why, wanted.cases(selection.places), show)
 
 
 def _judged_otherwise(line: dict[str, Any]) -> bool:

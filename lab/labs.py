@@ -21,7 +21,7 @@ from rich.text import Text
 
 from lab import generating, looking
 from lab.catalogs import reference
-from lab.engines import GENERATIONS, remote
+from lab.engines import GENERATIONS, LIBRARY, remote
 from lab.errors import LabError
 from lab.images.here import lacking, refuse_stale
 from lab.model import Answer, Generation
@@ -30,7 +30,7 @@ from lab.provision import Cache, NotProvided, shown_on
 from lab.provision.settings import Settings
 from lab.records.record import Recorded, Recorder, as_json
 from lab.records.redact import Redactor
-from lab.registering import LIBRARY, WRITER
+from lab.registering import WRITER
 from lab.report.line import failure, name
 from lab.run import Engines, Lab, Run, Tables, catalog
 from lab.runtime import supervisor

@@ -154,6 +154,7 @@ class DeleteFile:
     file: int = 0
     columns: tuple[str, ...] = ()  # of an equality delete
     keys: Truth = ()
+    equal: tuple[str, ...] = ()  # which of those columns it deletes by, where not by all
 
 
 @dataclass(frozen=True)

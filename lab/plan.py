@@ -9,10 +9,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from lab.behaviours import BEHAVIOURS
+from lab.behaviours.pairs.feature import EVERY, QUICK, Feature
 from lab.catalogs import profile
-from lab.engines import GENERATIONS
+from lab.engines import GENERATIONS, LIBRARY
 from lab.errors import UsageError
-from lab.model import OWN, SAME, Behaviour, Cell, Generation, Step, Variant, declared_name
+from lab.model import ENGINES, OWN, SAME, Behaviour, Cell, Generation, Step, Variant, declared_name
 from lab.runtime.places import EMBEDDED, Places
 
 # One grammar everywhere: the command's and pytest's options, each a list of comma-separated globs.
@@ -29,6 +30,8 @@ PLACES: dict[str, dict[str, tuple[str, ...]]] = {
     "embedded": {"catalog": ("reference",), "store": ("seaweedfs", "minio")},
     "containers": {"catalog": ("polaris", "reference"), "store": ("minio", "seaweedfs")},
 }
+# The pair matrix by its features' names.
+FEATURES = {b.name: b for b in BEHAVIOURS.values() if isinstance(b, Feature)}
 DEFAULT_SEED = "duckdb-1.5.5"  # starts at once and writes both versions
 
 
@@ -107,19 +110,80 @@ def cases(selection: Selection) -> list[Case]:
             if variant.full and not selection.full:
                 continue
             for writer, reader in _pairs(behaviour, variant, selection.generations):
-                cell = Cell(
-                    behaviour.id,
-                    variant.name,
-                    writer.name,
-                    reader.name,
-                    profile(variant.properties),
-                    selection.places.catalog,
-                    selection.places.store,
-                    selection.places.runtime,
-                    behaviour.table.format_version,
-                )
-                found.append(Case(cell, behaviour, variant, writer, reader))
+                found.append(_case(behaviour, variant, writer, reader, selection.places))
     return found
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What a user selected of the pair matrix, every name already known to exist."""
+
+    features: tuple[Feature, ...]
+    writers: tuple[str, ...]
+    readers: tuple[str, ...]
+    full: bool = False  # every operator on every column
+
+    @property
+    def generations(self) -> tuple[Generation, ...]:
+        """All that take part, be it because nobody selected can write a feature."""
+        taking_part = {*self.writers, *self.readers}
+        taking_part |= {writer.name for feature in self.features for writer in self._makers(feature)}
+        return tuple(generation for name, generation in GENERATIONS.items() if name in taking_part)
+
+    def cases(self, places: Places) -> list[Case]:
+        """Each feature by each of its writers with each reader; who is to fail at writing does so alone."""
+        found = []
+        writers, readers = ([GENERATIONS[name] for name in names] for names in (self.writers, self.readers))
+        for feature in self.features:
+            variant = next(v for v in feature.variants if v.name == (EVERY if self.full else QUICK))
+            pairs = [(w, reader) for w in self._makers(feature) for reader in readers if feature.takes(reader)]
+            pairs += [(writer, writer) for writer in writers if feature.refuses(writer)]
+            found += [_case(feature, variant, writer, reader, places) for writer, reader in pairs]
+        return found
+
+    def _makers(self, feature: Feature) -> list[Generation]:
+        """Who of the writers makes it; where none can, the first that can, so that every reader is asked."""
+        if feature.table.files:
+            return [LIBRARY]
+        able = [generation for generation in GENERATIONS.values() if feature.makes(generation)]
+        return [generation for generation in able if generation.name in self.writers] or able[:1]
+
+    def chosen(self, lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The cells of a record that this selection covers, in the plan's order."""
+        order = {case.cell: place for place, case in enumerate(self.cases(EMBEDDED))}
+        placed = {"runtime": EMBEDDED.runtime, "catalog": EMBEDDED.catalog, "store": EMBEDDED.store}
+        found = {
+            cell: line
+            for line in lines
+            if line["type"] == "cell" and (cell := Cell(**{**line["cell"], **placed})) in order
+        }
+        return [found[cell] for cell in sorted(found, key=order.__getitem__)]
+
+
+def select_pairs(feature: str | None, writer: str | None, reader: str | None, *, full: bool) -> Pairs:
+    """The pairs that these globs name (None: all). Raises UsageError that lists near names."""
+    engines = [name for name, generation in GENERATIONS.items() if generation.kind in ENGINES]
+    return Pairs(
+        tuple(FEATURES[name] for name in _named("feature", feature, FEATURES)),
+        tuple(_named("writer", writer, engines)),
+        tuple(_named("reader", reader, engines)),
+        full,
+    )
+
+
+def _case(behaviour: Behaviour, variant: Variant, writer: Generation, reader: Generation, places: Places) -> Case:
+    cell = Cell(
+        behaviour.id,
+        variant.name,
+        writer.name,
+        reader.name,
+        profile(variant.properties),
+        places.catalog,
+        places.store,
+        places.runtime,
+        behaviour.table.format_version,
+    )
+    return Case(cell, behaviour, variant, writer, reader)
 
 
 def chosen(lines: Iterable[dict[str, Any]], selection: Selection) -> list[dict[str, Any]]:

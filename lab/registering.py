@@ -24,7 +24,6 @@ from lab.tables.parquet import Footer, footer
 from lab.tables.rest import LoadedTable, RestCatalog
 from lab.tables.storage import Store
 
-LIBRARY: Generation = GENERATIONS["iceberg-java-1.11.0"]  # what commits: of the catalog's own release
 WRITER: Generation = GENERATIONS["pyiceberg-0.12.0"]  # in its environment is the PyArrow that writes
 
 

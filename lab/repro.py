@@ -1,4 +1,4 @@
-"""A recorded cell told again as a script: the smallest repro of what failed in it."""
+"""A recorded cell told again as a script: the smallest repro of what failed or was wrong in it."""
 
 from __future__ import annotations
 
@@ -6,36 +6,59 @@ import re
 from collections.abc import Iterator, Mapping
 
 from lab.behaviours import BEHAVIOURS
+from lab.behaviours.pairs.feature import Feature
 from lab.engines import GENERATIONS, dialect
-from lab.model import Behaviour, Variant
+from lab.model import Behaviour, Rows, StepResult, Variant
+from lab.records.record import recorded
+from lab.records.verdict import same_rows, wrong
 from lab.report.line import Line, failing
 
+ALL = " UNION ALL "
 NAMESPACE = "DEMO"  # stands for the fresh one of each case
 
 
 def script(line: Line) -> str:
-    """The statements of a cell up to the failing one; comments say who says them and under which settings."""
+    """The statements of a cell up to the failing one; comments say who says them and under which settings.
+
+    Where rows are wrong, the reads before that were right are left out, and what came back stands below the wrong one.
+    """
     cell, by = line["cell"], ""
+    amiss = {step.name: step for step in recorded(line).observation.steps if wrong(step)}
     behaviour = BEHAVIOURS[cell["behaviour"]]
     variant = next(v for v in behaviour.variants if v.name == cell["variant"])
     told = [f"-- {line['seeded_by']} makes the table, or its namespace", *_table(behaviour, variant, line["seeded_by"])]
     for step in line["steps"]:
-        if step["by"] == "lab":
+        if step["by"] == "lab" or (amiss and "truth" in step and step["name"] not in amiss):
             continue
         if step["by"] != by:
             by = step["by"]
             second = by == cell["reader"] and by != cell["writer"]
             told += [f"-- {by}", *_settings(variant.second_settings if second else variant.settings)]
-        told.append(f"{step['statement']};")
-        if step is failing(line):
+        told += _told(amiss[step["name"]]) if step["name"] in amiss else [f"{step['statement']};"]
+        if step is failing(line) or step["name"] in amiss:
             break
     run = behaviour.id.upper().replace("-", "_") + "_[0-9A-F]{8}"  # the namespace of that one run
     return re.sub(rf"\b{run}\b", NAMESPACE, "\n".join(told), flags=re.IGNORECASE)
 
 
+def _told(step: StepResult) -> list[str]:
+    """A wrong read, of many filters in one statement the first wrong one alone; then its rows and the right ones."""
+    assert isinstance(step.answer, Rows)
+    statement, rows, right = step.statement, step.answer.rows, step.truth or ()
+    for one in statement.split(ALL) if ALL in statement else ():
+        name = one[len("SELECT '") : one.index("' AS ")]
+        here, there = (tuple(row for row in some if row[0] == name) for some in (rows, right))
+        if not same_rows(here, there):
+            statement, rows, right = one, here, there
+            break
+    return [f"{statement};", f"-- returned {sorted(rows, key=str)}", f"-- instead of {sorted(right, key=str)}"]
+
+
 def _table(behaviour: Behaviour, variant: Variant, seed: str) -> list[str]:
     """What makes the case's table."""
     table, kind = behaviour.table, GENERATIONS[seed].kind
+    if isinstance(behaviour, Feature) and table.files:
+        return [f"-- {table.name} is of files that no engine writes: iceberg-lab pairs --feature {behaviour.name}"]
     if table.files:
         return [f"-- {table.name} of {behaviour.id}, from data files: `iceberg-lab matrix` registers them"]
     namespace = behaviour.namespace or NAMESPACE

@@ -19,16 +19,16 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
-from lab.asking import plain_read, say, seed, untouched, words
+from lab.asking import earlier, plain_read, say, seed, untouched, words
 from lab.catalogs import CatalogEndpoint
-from lab.engines import Engine, Session, adapter, remote
+from lab.engines import LIBRARY, Engine, Session, adapter, remote
 from lab.errors import LabError
 from lab.model import Cell, Failure, Generation, Observation, Step, StepResult, Table
 from lab.plan import Case, Selection, control_of
 from lab.provision import NotProvided
 from lab.records.record import Recorded, Recorder
 from lab.records.verdict import judge, turned
-from lab.registering import LIBRARY, Writer, register
+from lab.registering import Writer, register
 from lab.runtime.host import Host
 from lab.stores import StoreEndpoint
 from lab.tables.look import looks
@@ -326,6 +326,9 @@ class Run:
         filling = words(self.namespace(case), case.behaviour.table, case.writer.name, case.reader.name)
         done: list[StepResult] = []
         try:
+            if any("{filled" in str(step.statement(who.kind)) for step in steps):
+                loaded = catalog(self.lab).load_table(self.namespace(case), case.behaviour.table.name)
+                filling |= earlier(loaded.metadata)
             with self._engines.using(who) as engine, closing(engine.session(settings)) as session:
                 for step in steps:
                     if step.optional and step.statement(who.kind) is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import functools
 import math
 import uuid
 from collections.abc import Callable, Mapping
@@ -48,8 +49,9 @@ def encode(value: Any) -> Any:
     raise TypeError(f"no encoding for a value of type {type(value).__name__}")
 
 
+@functools.total_ordering
 class Nanoseconds:
-    """A timestamp finer than Python's microseconds, as its ISO text of nine digits."""
+    """A timestamp finer than Python's microseconds, as its ISO text of nine digits; comparable within one zone."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -68,6 +70,9 @@ class Nanoseconds:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Nanoseconds) and self.text == other.text
+
+    def __lt__(self, other: Nanoseconds) -> bool:
+        return self.text < other.text
 
     def __hash__(self) -> int:
         return hash(self.text)

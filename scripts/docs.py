@@ -1,10 +1,11 @@
 """Writes what the docs show from runs' records: `python scripts/docs.py [RECORD…]`.
 
-That is the README's matrix, docs/matrix.md, encodings.md, permissions.md and traps. docs/measured.md is of other data:
-that of scripts/benchmark.py.
+That is the README's matrix, docs/matrix.md, pairs.md, findings.md, encodings.md, permissions.md and traps.
+docs/measured.md is of other data: that of scripts/benchmark.py.
 
-Records given are first copied to docs, sorted by the plan, so that two runs' records compare: cells of the store that
-is usual to docs/record.jsonl, those of another to docs/record-STORE.jsonl, which the trap pages are made of too.
+Records given are first copied to docs, sorted by the plan, so that two runs' records compare: those of `pairs` to
+docs/record-pairs.jsonl; of the others the cells of the store that is usual to docs/record.jsonl, those of another to
+docs/record-STORE.jsonl. The trap pages are made of all of them.
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from lab.engines import GENERATIONS
-from lab.plan import chosen, select
+from lab.plan import FEATURES, Pairs, chosen, select, select_pairs
 from lab.records.record import read
+from lab.report import pairs as pairing
 from lab.report import traps
 from lab.report.matrix import markdown
+from lab.repro import script
 from lab.stores import STORES
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "record.jsonl"
 OTHER_STORES = [RECORD.with_name(f"record-{store}.jsonl") for store in STORES[1:]]
+PAIRS = RECORD.with_name("record-pairs.jsonl")
 TRAPS = ROOT / "docs" / "traps"
 FALLBACK = ROOT / "docs" / "fallback.json"
 MEASURED = ROOT / "docs" / "measured.json"
@@ -141,7 +145,17 @@ def _fallback() -> list[str]:
 
 def lines() -> list[dict[str, Any]]:
     """Of all records, those of the usual store first."""
-    return [line for file in (RECORD, *OTHER_STORES) if file.exists() for line in recorded(file)]
+    return [line for file in (RECORD, *OTHER_STORES, PAIRS) if file.exists() for line in recorded(file)]
+
+
+def pairs() -> str:
+    """docs/pairs.md: each feature's matrix of writers and readers, and the version chooser's lines."""
+    wanted, lines = all_pairs(), all_pairs().chosen(recorded(PAIRS))
+    return pairing.markdown(lines, pairing.choices(lines, wanted.writers, wanted.readers), list(GENERATIONS))
+
+
+def all_pairs() -> Pairs:
+    return select_pairs(None, None, None, full=False)
 
 
 def trap_pages() -> dict[str, str]:
@@ -174,6 +188,8 @@ def pages() -> dict[str, str]:
     """File name → text, for the folder docs."""
     return {
         "matrix.md": matrix(),
+        "pairs.md": pairs(),
+        "findings.md": pairing.findings([line for line in lines() if line["type"] == "cell"], script),
         "encodings.md": encodings(),
         "permissions.md": permissions(),
         "measured.md": measured(),
@@ -228,14 +244,28 @@ def _aim(name: str) -> str:
     return "6 s" if name.startswith("spark") else "10 s" if name.startswith("trino") else ""
 
 
+def _of_pairs(record: list[dict[str, Any]]) -> bool:
+    """Whether a record is a run of `iceberg-lab pairs`."""
+    ids = {feature.id for feature in FEATURES.values()}
+    return {line["cell"]["behaviour"] for line in record if line["type"] == "cell"} <= ids
+
+
+def _write(record: Path, lines: list[dict[str, Any]]) -> None:
+    record.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+
+
 def main() -> None:
-    given = [line for file in sys.argv[1:] for line in read(Path(file))]
+    records = [list(read(Path(file))) for file in sys.argv[1:]]
+    paired = [line for record in records if _of_pairs(record) for line in record]
+    if paired:
+        _write(PAIRS, [paired[0], *all_pairs().chosen(paired)])
+    given = [line for record in records if not _of_pairs(record) for line in record]
     for store, record in zip(STORES, (RECORD, *OTHER_STORES), strict=True):
         cells = [line for line in given if line["type"] == "cell" and line["cell"]["store"] == store]
         if cells:
             controls = [line for line in given if line["type"] == "control" and line["cell"]["store"] == store]
             kept = [given[0], *chosen(cells, select({"store": store, "behaviours": "*"})), *controls]
-            record.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept), "utf-8")
+            _write(record, kept)
     file = ROOT / "README.md"
     file.write_text(readme(file.read_text("utf-8")), "utf-8")
     for name, text in pages().items():

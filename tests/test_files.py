@@ -95,6 +95,7 @@ def test_every_primitive_type_has_a_column_in_every_encoding_that_takes_it() -> 
         (DeleteFile("equality-delete", columns=("X",)), "no column X"),
         (DeleteFile("equality-delete", columns=("I",), keys=(("a",),)), "column I: 'a' is no value of int"),
         (DeleteFile("equality-delete", columns=("I",), keys=((1, 2),)), "in each key a value for each of them"),
+        (DeleteFile("equality-delete", columns=("I",), keys=((1,),), equal=("S",)), "S: an equality delete goes by"),
     ],
 )
 def test_what_cannot_be_is_told_with_what_can(file: DataFile | DeleteFile, told: str) -> None:
@@ -404,6 +405,12 @@ def test_whatever_fails_takes_the_table_with_it(broken: Exception, monkeypatch: 
     assert str(told.value).startswith("T can't be registered: ")
     assert "\n" not in str(told.value)
     assert library.did[-1] == "drop_table"
+
+
+def test_an_equality_delete_goes_by_fewer_columns_than_its_file_has() -> None:
+    whole = DeleteFile("equality-delete", columns=("I", "S"), keys=((1, "a"),))
+    for file, ids in ((whole, [1, 2]), (replace(whole, equal=("S",)), [2])):
+        assert files.delete_file(T, file, "s3://b/t/d.parquet", 9, "")["equality-ids"] == ids
 
 
 def test_an_equality_delete_needs_no_data_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from lab.catalogs import DENY, GRANT, proxy, vending
+from lab.catalogs import DENY, GRANT, TRANSFORM, handmade, proxy, vending
 from lab.catalogs.proxy import Forward, Proxy, Request, Response
 from lab.catalogs.vending import Credentials, Terms, session_policy
 from lab.stores import StoreEndpoint
@@ -343,3 +343,19 @@ def test_the_access_record_has_what_happened_and_no_secret(gateway: Gateway) -> 
         assert secret not in gateway.record.getvalue()
     assert "secret1" not in repr(gateway.sts(Terms(LOCATION)))
     assert "admin-secret" not in repr(STORE)
+
+
+# ---------------------------------------------------------------- metadata made by hand
+@pytest.mark.parametrize(("method", "told"), [("GET", True), ("POST", False)])
+def test_a_table_is_loaded_with_the_transform_of_several_columns_that_it_asks_for(method: str, told: bool) -> None:
+    field = {"source-id": 2, "field-id": 1000, "name": "n", "transform": "identity"}
+    metadata = {"properties": {TRANSFORM: "of_two:1,2"}, "partition-specs": [{"spec-id": 0, "fields": [field]}]}
+
+    async def catalog(request: Request) -> Response:
+        return Response(200, body=json.dumps({"metadata": metadata}).encode())
+
+    path = "/v1/p/namespaces/ns/tables/t"
+    answer = asyncio.run(handmade.transformed(Request(method, path), catalog)).json()
+    (found,) = answer["metadata"]["partition-specs"][0]["fields"]
+    told_otherwise = {"field-id": 1000, "name": "n", "transform": "of_two", "source-ids": [1, 2]}
+    assert found == (told_otherwise if told else field)

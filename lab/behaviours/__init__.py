@@ -1,6 +1,7 @@
 """The suite's behaviours: declared cases, found by themselves.
 
-A module of this folder declares `Behaviour` objects at its top level; that is all it takes to add one.
+A module of this folder declares `Behaviour` objects at its top level; that is all it takes to add one. Features of the
+pair matrix are in `pairs/`, a module each.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from lab.model import Behaviour
 
 def _collect() -> dict[str, Behaviour]:
     found: dict[str, Behaviour] = {}
-    for module in pkgutil.iter_modules(__path__):
-        for value in vars(importlib.import_module(f"{__name__}.{module.name}")).values():
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        for value in vars(importlib.import_module(module.name)).values():
             if not isinstance(value, Behaviour):
                 continue
             if found.setdefault(value.id, value) is not value:

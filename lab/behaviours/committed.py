@@ -29,48 +29,51 @@ def _reads(id: str, title: str, table: Table, *expect: Expect, steps: tuple[Step
     )
 
 
+PYICEBERG_NO_EQUALITY_DELETES = Expect(
+    Outcome.NOT_SUPPORTED,
+    "PyIceberg refuses to plan a scan in which an equality delete stands (ManifestGroupPlanner.plan_files)",
+    generations="pyiceberg-*",
+    failure=Chain((("ValueError", "PyIceberg does not yet support equality deletes"),)),
+    trap=Trap(
+        "pyiceberg-equality-deletes",
+        "PyIceberg reads no table that has an equality delete",
+        r"PyIceberg does not yet support equality deletes",
+        "pyiceberg.table.ManifestGroupPlanner.plan_files",
+        remedy="have an engine that reads them rewrite the table: CALL lab.system.rewrite_data_files in Spark",
+    ),
+)
+TRINO_476_NO_VECTORS = Expect(
+    Outcome.NOT_SUPPORTED,
+    "Trino 476 takes a v3 table until it meets a deletion vector, whose Puffin file it can't open",
+    generations="trino-476",
+    failure=Chain(
+        (
+            ("ICEBERG_BAD_DATA", "Unexpected PUFFIN file format"),
+            ("java.lang.IllegalArgumentException", "Unexpected PUFFIN file format"),
+        )
+    ),
+    trap=Trap(
+        "trino-deletion-vector",
+        "Trino finds a Puffin file where it expects a delete file",
+        r"Unexpected PUFFIN file format",
+        "io.trino.plugin.iceberg.IcebergPageSourceProvider.openDeletes",
+        remedy="read with Trino 483, or have the writer copy on write so that no deletion vector arises",
+    ),
+)
+
 POSITION = _reads("F-position-delete", "A position delete file on v2", orders.POSITIONED_V2)
 EQUALITY = _reads(
     "F-equality-delete",
     "An equality delete on v2",
     orders.KEYED_V2,
-    Expect(
-        Outcome.NOT_SUPPORTED,
-        "PyIceberg refuses to plan a scan in which an equality delete stands (ManifestGroupPlanner.plan_files)",
-        generations="pyiceberg-*",
-        failure=Chain((("ValueError", "PyIceberg does not yet support equality deletes"),)),
-        trap=Trap(
-            "pyiceberg-equality-deletes",
-            "PyIceberg reads no table that has an equality delete",
-            r"PyIceberg does not yet support equality deletes",
-            "pyiceberg.table.ManifestGroupPlanner.plan_files",
-            remedy="have an engine that reads them rewrite the table: CALL lab.system.rewrite_data_files in Spark",
-        ),
-    ),
+    PYICEBERG_NO_EQUALITY_DELETES,
 )
 VECTOR = _reads(
     "F-deletion-vector",
     "A deletion vector on v3",
     orders.DELETED_V3,
     SPARK_3_2_NO_V3,
-    Expect(
-        Outcome.NOT_SUPPORTED,
-        "Trino 476 takes a v3 table until it meets a deletion vector, whose Puffin file it can't open",
-        generations="trino-476",
-        failure=Chain(
-            (
-                ("ICEBERG_BAD_DATA", "Unexpected PUFFIN file format"),
-                ("java.lang.IllegalArgumentException", "Unexpected PUFFIN file format"),
-            )
-        ),
-        trap=Trap(
-            "trino-deletion-vector",
-            "Trino finds a Puffin file where it expects a delete file",
-            r"Unexpected PUFFIN file format",
-            "io.trino.plugin.iceberg.IcebergPageSourceProvider.openDeletes",
-            remedy="read with Trino 483, or have the writer copy on write so that no deletion vector arises",
-        ),
-    ),
+    TRINO_476_NO_VECTORS,
 )
 DEFAULT = _reads(
     "F-default",

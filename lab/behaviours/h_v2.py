@@ -74,6 +74,23 @@ DML_V2_OLD = Behaviour(
     tags=("v2", "write"),
 )
 
+PYICEBERG_DELETE_PATHS = Expect(
+    Outcome.ERROR,
+    "Trino 483 writes the paths in position delete files as DELTA_LENGTH_BYTE_ARRAY; PyIceberg asks for them "
+    "as a dictionary (pyiceberg.io.pyarrow._read_deletes), which PyArrow can't do for this encoding. Without "
+    "position deletes PyIceberg reads what Trino 483 writes",
+    writers="trino-483",
+    generations="pyiceberg-0.12*",
+    at="read",
+    failure=Chain((("OSError", "DecodeArrow of DictAccumulator for DeltaLengthByteArrayDecoder"),), whole=True),
+    trap=Trap(
+        "pyiceberg-delete-paths",
+        "PyIceberg can't read position deletes whose paths are DELTA_LENGTH_BYTE_ARRAY",
+        r"DecodeArrow of DictAccumulator for DeltaLengthByteArrayDecoder",
+        "pyiceberg.io.pyarrow._read_deletes",
+    ),
+)
+
 DML_V2_NEW = Behaviour(
     id="H-dml-v2-new",
     title="The rows of every writer are seen by every reader at once",
@@ -106,22 +123,7 @@ DML_V2_NEW = Behaviour(
             cause="spark.sql.iceberg.vectorization.enabled=true, the default",
             control=Control(variant="no-vectorization"),
         ),
-        Expect(
-            Outcome.ERROR,
-            "Trino 483 writes the paths in position delete files as DELTA_LENGTH_BYTE_ARRAY; PyIceberg asks for them "
-            "as a dictionary (pyiceberg.io.pyarrow._read_deletes), which PyArrow can't do for this encoding. Without "
-            "position deletes PyIceberg reads what Trino 483 writes",
-            writers="trino-483",
-            generations="pyiceberg-0.12*",
-            at="read",
-            failure=Chain((("OSError", "DecodeArrow of DictAccumulator for DeltaLengthByteArrayDecoder"),), whole=True),
-            trap=Trap(
-                "pyiceberg-delete-paths",
-                "PyIceberg can't read position deletes whose paths are DELTA_LENGTH_BYTE_ARRAY",
-                r"DecodeArrow of DictAccumulator for DeltaLengthByteArrayDecoder",
-                "pyiceberg.io.pyarrow._read_deletes",
-            ),
-        ),
+        PYICEBERG_DELETE_PATHS,
         Expect(Outcome.WORKS, "v2 data files and position deletes are read by every other generation"),
     ),
     tags=("v2", "write", "pairs"),

@@ -151,7 +151,7 @@ def _read(writer: str, name: str) -> Variant:
     )
 
 
-_RAW = (
+STORED = (
     (
         1,
         "web-app",
@@ -267,7 +267,7 @@ VARIANT_WHOLE = Behaviour(
             "binaries that it is stored as, without a word",
             generations="duckdb-*",
             variants="of-trino",
-            rows={"whole": _RAW},
+            rows={"whole": STORED},
             trap=RAW,
         ),
         Expect(Outcome.WORKS, "every key of both documents comes back"),

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 # Comma-separated S3 actions (`s3:DeleteObject`):
 DENY = "lab.vending.deny"  # sessions vended for this table lack these
 GRANT = "lab.bucket.grant"  # the bucket's policy grants these to the principal of this table's sessions
+# A transform and the ids of its columns, `name:1,2`: what the table is said to be partitioned by (see `handmade.py`)
+TRANSFORM = "lab.told.transform"
 
 
 @dataclass(frozen=True)

@@ -74,13 +74,17 @@ def main() -> None:
 
     import uvicorn  # slow to load, and nothing waits for them before the first request is served
 
-    from lab.catalogs import polaris, proxy, upstream, vending
+    from lab.catalogs import handmade, polaris, proxy, upstream, vending
 
     line = sys.stdin.readline()
     if not line:
         return
     settings = Settings(**json.loads(line))
-    stages: list[proxy.Stage] = [vending.within_reach, vending.Vending(StoreEndpoint(**settings.store))]
+    stages: list[proxy.Stage] = [
+        vending.within_reach,
+        vending.Vending(StoreEndpoint(**settings.store)),
+        handmade.transformed,
+    ]
     if settings.polaris is not None:
         of = polaris.Upstream(**settings.polaris)
         stages.append(upstream.Authorized(lambda: polaris.token(of)))

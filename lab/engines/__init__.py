@@ -139,3 +139,4 @@ GENERATIONS: dict[str, Generation] = {
     generation.name: generation
     for generation in map(read_generation, sorted(Path(__file__).with_name("generations").glob("*.toml"), key=_natural))
 }
+LIBRARY = GENERATIONS["iceberg-java-1.11.0"]  # what writes where no engine can: of the catalog's own release

@@ -19,6 +19,17 @@ CATALOG = "lab"  # its name in every engine
 _TYPES: Mapping[str, Mapping[str, str]] = {
     "duckdb": {"string": "VARCHAR", "long": "BIGINT", "timestamptz": "TIMESTAMPTZ", "binary": "BLOB"},
     "spark": {"long": "bigint", "timestamp": "timestamp_ntz", "timestamptz": "timestamp"},
+    "trino": {
+        "string": "varchar",
+        "int": "integer",
+        "long": "bigint",
+        "float": "real",
+        "timestamp": "timestamp(6)",
+        "timestamptz": "timestamp(6) with time zone",
+        "timestamp_ns": "timestamp(9)",
+        "timestamptz_ns": "timestamp(9) with time zone",
+        "binary": "varbinary",
+    },
 }
 
 
@@ -35,14 +46,19 @@ def create(kind: str, namespace: str, table: Table, properties: Mapping[str, str
         schema = [(column, kind_of, False) for column, kind_of in table.columns]
         args = {"namespace": namespace, "table": table.name, "schema": schema, "properties": settings}
         return [Call("create_table", args)]
-    if kind not in _TYPES:
+    if kind == "trino" or kind not in _TYPES:
         raise UsageError(
             f"{kind} can't make the lab's tables: it stores names in lower case. Seed with duckdb, spark or pyiceberg."
         )
-    columns = ", ".join(f"{column} {_TYPES[kind].get(of, of)}" for column, of in table.columns)
+    columns = ", ".join(f"{column} {type_name(kind, of)}" for column, of in table.columns)
     pairs = ", ".join(f"'{k}'='{v}'" for k, v in settings.items())
     tail = f"USING iceberg TBLPROPERTIES ({pairs})" if kind == "spark" else f"WITH ({pairs})"
     return [f"CREATE TABLE {name} ({columns}) {tail}"]
+
+
+def type_name(kind: str, of: str) -> str:
+    """An Iceberg type in the words of a SQL dialect; what is no primitive type comes back as it is."""
+    return _TYPES[kind].get(of, of)
 
 
 def create_namespace(kind: str, namespace: str) -> Statement:
@@ -79,6 +95,7 @@ def literal(value: Any) -> str:
 _LITERALS: Mapping[type, Callable[[Any], str]] = {  # in this order: bool is an int, datetime is a date
     bool: lambda v: str(v).upper(),
     int: str,
+    float: repr,
     Decimal: str,
     str: lambda v: "'" + v.replace("'", "''") + "'",
     dt.datetime: lambda v: f"TIMESTAMP '{v.isoformat(sep=' ')}'",

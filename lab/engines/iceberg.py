@@ -10,6 +10,9 @@ commits what no SQL makes. A statement is a `Call`; names are case-sensitive, a 
         of None is taken away from those that the catalog gives; `partition` may name a column to partition by
     drop_table(namespace, table)
         purges nothing
+    alter(namespace, table, change, column)
+        change: `drop`
+    set_property(namespace, table, key, value)
     commit(namespace, table, data, deletes)
         one snapshot of these files, each in the words of the REST specification's ContentFile
         (`{"spec-id": 0, "content": "data", "file-path": …}`), metrics and bounds included. Since 1.10
@@ -127,6 +130,8 @@ class Session:
                 self.create_namespace,
                 self.create_table,
                 self.drop_table,
+                self.alter,
+                self.set_property,
                 self.commit,
                 self.set_statistics,
                 self.set_partition_statistics,
@@ -183,6 +188,16 @@ class Session:
 
     def drop_table(self, namespace: str, table: str) -> Rows:
         self._catalog.dropTable(self._name(namespace, table), False)
+        return Rows()
+
+    def alter(self, namespace: str, table: str, change: str, column: str) -> Rows:
+        if change != "drop":
+            raise LabError(f"Iceberg's library drops a column here, and has no words to {change} one")
+        self._catalog.loadTable(self._name(namespace, table)).updateSchema().deleteColumn(column).commit()
+        return Rows()
+
+    def set_property(self, namespace: str, table: str, key: str, value: str) -> Rows:
+        self._catalog.loadTable(self._name(namespace, table)).updateProperties().set(key, value).commit()
         return Rows()
 
     def commit(

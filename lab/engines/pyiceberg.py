@@ -13,11 +13,19 @@ dicts by column name; a column left out is null.
         schema: (name, Iceberg type, required) each; properties may hold `format-version`;
         partition: (column, transform) each, the transform in Iceberg's words (`day`, `bucket[16]`)
     drop_table(namespace, table, purge)
+    alter(namespace, table, change, column, to)
+        change: add, drop, rename, widen or first; to: the type of an added or widened column, the new name
+    partition_by(namespace, table, remove, add)
+        remove: a partition field's name; add: (column, transform)
+    set_ref(namespace, table, ref, kind)
+        kind: a branch or a tag, of the current snapshot
     describe(namespace, table)                                        → name, type, required
     snapshots(namespace, table)    → snapshot_id, parent_id, sequence_number, committed_at, operation, summary
-    scan(namespace, table, columns, filter, snapshot, case_sensitive) → the rows, types as Iceberg names them
+    scan(namespace, table, columns, filter, snapshot, case_sensitive, ref) → the rows, types as Iceberg names them
+    filters(namespace, table, key, filters)
+        filters: expression by name                                   → filter's name, key of each row that it keeps
     count_by(namespace, table, column)                                → that column, count
-    append(namespace, table, rows)
+    append(namespace, table, rows, branch)
     overwrite(namespace, table, rows, filter)
         replaces the rows that match, or all
     delete(namespace, table, filter)

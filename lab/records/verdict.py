@@ -32,6 +32,7 @@ from lab.model import (
 from lab.records.lineage import breaches
 
 _DEFAULTS = re.compile(r"DEFAULT ?\(?'(\w+)'")
+_FEW = 8  # rows that are told in whole
 PLAIN_READ = "plain-v2-read"  # the step that proves a session sound before "not-supported" is said
 
 
@@ -111,6 +112,19 @@ def same_rows(got: Iterable[Sequence[Any]], truth: Iterable[Sequence[Any]], *, a
     return wanted <= seen if among else seen == wanted
 
 
+def otherwise(got: Sequence[Any], wanted: Sequence[Any]) -> str:
+    """How rows differ: both in whole, or of many those alone that are missing or too many."""
+    if max(len(got), len(wanted)) <= _FEW:
+        return f"returned {list(got)!r} instead of {list(wanted)!r}"
+    here, there = Counter(map(repr, got)), Counter(map(repr, wanted))
+    told = [
+        f"{verb} {', '.join(sorted((one - other).elements()))}"
+        for verb, one, other in (("lacks", there, here), ("has too much", here, there))
+        if one - other
+    ]
+    return f"{' and '.join(told)} (of {len(wanted)} rows)"
+
+
 def facts_of(seen: Observation) -> dict[str, Any]:
     """All that a declaration can refer to by a path: row counts, types of columns, the lab's own looks.
 
@@ -132,15 +146,17 @@ def facts_of(seen: Observation) -> dict[str, Any]:
 
 
 def _outcome(seen: Observation, expected: Expect | None) -> Outcome:
+    if any(wrong(step) for step in seen.steps if isinstance(step.answer, Rows) and step.name != PLAIN_READ):
+        return Outcome.SILENTLY_WRONG  # the worst, whatever fails after it
     failure = _failure(seen)
     if failure is not None:
         if failure.crash:
             return Outcome.CRASH
         known = expected.failure if expected and expected.outcome is Outcome.NOT_SUPPORTED else None
-        sound = any(s.name == PLAIN_READ and isinstance(s.answer, Rows) and not _wrong(s) for s in seen.steps)
+        sound = any(s.name == PLAIN_READ and isinstance(s.answer, Rows) and not wrong(s) for s in seen.steps)
         return Outcome.NOT_SUPPORTED if known and matches(known, failure) and sound else Outcome.ERROR
-    wrong = any(_wrong(step) or broken(step, seen) for step in seen.steps)
-    return Outcome.SILENTLY_WRONG if wrong else Outcome.WORKS
+    amiss = any(wrong(step) or broken(step, seen) for step in seen.steps)
+    return Outcome.SILENTLY_WRONG if amiss else Outcome.WORKS
 
 
 def _failure(seen: Observation) -> Failure | None:
@@ -161,7 +177,8 @@ def broken(step: StepResult, seen: Observation) -> list[str]:
     return breaches(since.rows, step.answer.rows, step.lineage)
 
 
-def _wrong(step: StepResult) -> bool:
+def wrong(step: StepResult) -> bool:
+    """Whether what a step answered or showed is not its truth."""
     if step.truth is None:
         return False
     if isinstance(step.look, Mapping):
@@ -195,13 +212,13 @@ def _wrong_rows(seen: Observation, expected: Expect) -> list[str]:
         if step.name not in expected.rows and f"{step.name}.breaches" not in expected.facts:
             lines += [f"{step.name}: {line}" for line in broken(step, seen)]
         if isinstance(step.look, Mapping):
-            wrong = {f"{step.name}.{name}": values for name, values in _wrongly_seen(step).items()}
-            undeclared = ((path, values) for path, values in wrong.items() if path not in expected.facts)
+            amiss = {f"{step.name}.{name}": values for name, values in _wrongly_seen(step).items()}
+            undeclared = ((path, values) for path, values in amiss.items() if path not in expected.facts)
             lines += [f"{path} is {got!r} instead of {value!r}" for path, (got, value) in undeclared]
-        elif isinstance(step.answer, Rows) and (_wrong(step) or step.name in expected.rows):
+        elif isinstance(step.answer, Rows) and (wrong(step) or step.name in expected.rows):
             wanted = expected.rows.get(step.name, step.truth or ())
             if not same_rows(step.answer.rows, wanted):
-                lines.append(f"{step.name} returned {list(step.answer.rows)!r} instead of {list(wanted)!r}")
+                lines.append(f"{step.name} {otherwise(step.answer.rows, wanted)}")
     return lines
 
 

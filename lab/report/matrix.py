@@ -18,7 +18,7 @@ from rich.text import Text
 from lab.behaviours import BEHAVIOURS
 from lab.model import ENGINES
 from lab.records.record import recorded
-from lab.records.verdict import broken
+from lab.records.verdict import broken, otherwise
 from lab.report import traps
 from lab.report.line import Line, expected, failure, name, root_cause, unexpected
 
@@ -225,7 +225,7 @@ def _wrong_rows(line: Line) -> str:
             wrong = {name: step["look"].get(name) for name, value in truth if step["look"].get(name) != value}
             told += [f"{step['name']} shows {wrong} instead of {dict(truth)}"] if wrong else []
         elif sorted(map(str, step.get("rows", []))) != sorted(map(str, truth)):
-            told.append(f"{step['name']} returned {step['rows']} instead of {truth}")
+            told.append(f"{step['name']} {otherwise(step['rows'], truth)}")
     seen = recorded(line).observation
     return "; ".join([*told, *(f"{step.name}: {line}" for step in seen.steps for line in broken(step, seen))])
 

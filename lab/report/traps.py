@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from lab.behaviours import BEHAVIOURS
+from lab.behaviours.pairs.feature import Feature
 from lab.model import Behaviour, Cure, Trap, Variant
 from lab.report.cures import Way, ways
 from lab.report.line import FAILED, Line, chain, expected, failing, name, short
@@ -218,7 +219,11 @@ def markdown(page: Page) -> str:
     who = ",".join(dict.fromkeys((cell["writer"], cell["reader"])))
     declared = expected(page.failing[0])
     store = f" --store {cell['store']}" if declared and declared.stores != "*" else ""
-    parts.append(f"**See it** `iceberg-lab matrix --behaviours {cell['behaviour']} --generations '{who}'{store}`")
+    feature = BEHAVIOURS[cell["behaviour"]]
+    see = f"matrix --behaviours {cell['behaviour']} --generations '{who}'{store}"
+    if isinstance(feature, Feature):
+        see = f"pairs --feature {feature.name} --writer '{cell['writer']}' --reader '{cell['reader']}'"
+    parts.append(f"**See it** `iceberg-lab {see}`")
     return "\n\n".join(parts) + "\n"
 
 

@@ -266,6 +266,8 @@ def _check_column(kind: str, encoding: str, codec: str) -> None:
 def _check_delete(table: Table, file: DeleteFile, data: int) -> None:
     if file.kind == "equality-delete":
         _known(table, file.columns)
+        if not {*file.equal} <= {*file.columns}:
+            raise LabError(f"{_list(file.equal)}: an equality delete goes by columns that its file has")
         if not file.columns or any(len(key) != len(file.columns) for key in file.keys):
             raise LabError("an equality delete names columns, and in each key a value for each of them")
         types = dict(table.columns)
@@ -381,7 +383,7 @@ def delete_file(table: Table, file: DeleteFile, location: str, size: int, data: 
     }
     if file.kind == "equality-delete":
         ids = field_ids(table)
-        return {**described, "equality-ids": [ids[name] for name in file.columns]}
+        return {**described, "equality-ids": [ids[name] for name in file.equal or file.columns]}
     described["referenced-data-file"] = data
     if file.kind == "deletion-vector":
         described |= {

@@ -106,6 +106,41 @@ def drop_table(catalog: RestCatalog, namespace: str, table: str, purge: bool = F
     return NOTHING
 
 
+def alter(catalog: RestCatalog, namespace: str, table: str, change: str, column: str, to: str = "") -> Answer:
+    with catalog.load_table(_name(namespace, table)).update_schema() as update:
+        match change:
+            case "add":
+                update.add_column(column, _type(to))
+            case "drop":
+                update.delete_column(column)
+            case "rename":
+                update.rename_column(column, to)
+            case "widen":
+                update.update_column(column, field_type=_type(to))
+            case "first":
+                update.move_first(column)
+            case _:
+                raise Misuse(f"there is no change {change!r}; take add, drop, rename, widen or first")
+    return NOTHING
+
+
+def partition_by(catalog: RestCatalog, namespace: str, table: str, remove: str, add: Sequence[str]) -> Answer:
+    column, transform = add
+    with catalog.load_table(_name(namespace, table)).update_spec() as update:
+        update.remove_field(remove)
+        update.add_field(column, parse_transform(transform))
+    return NOTHING
+
+
+def set_ref(catalog: RestCatalog, namespace: str, table: str, ref: str, kind: str) -> Answer:
+    loaded = catalog.load_table(_name(namespace, table))
+    manage, current = loaded.manage_snapshots(), loaded.current_snapshot()
+    assert current is not None
+    change = manage.create_tag if kind == "tag" else manage.create_branch
+    change(current.snapshot_id, ref).commit()
+    return NOTHING
+
+
 def describe(catalog: RestCatalog, namespace: str, table: str) -> Answer:
     fields = catalog.load_table(_name(namespace, table)).schema().fields
     columns = [("name", "string"), ("type", "string"), ("required", "boolean")]
@@ -143,19 +178,28 @@ def scan(
     table: str,
     columns: Sequence[str] | None = None,
     filter: str | None = None,
-    snapshot: int | None = None,
+    snapshot: int | str | None = None,
     case_sensitive: bool = True,
+    ref: str | None = None,
 ) -> Answer:
     wanted = catalog.load_table(_name(namespace, table)).scan(
         row_filter=filter or EVERYTHING,
         selected_fields=tuple(columns or ("*",)),
         case_sensitive=case_sensitive,
-        snapshot_id=snapshot,
+        snapshot_id=None if snapshot is None else int(snapshot),
     )
+    wanted = wanted if ref is None else wanted.use_ref(ref)
     described = [(field.name, str(field.field_type)) for field in wanted.projection().fields]
     read = wanted.to_arrow()
     values = [_python(read.column(name)) for name, _ in described]
     return described, list(zip(*values, strict=True))
+
+
+def filters(catalog: RestCatalog, namespace: str, table: str, key: str, filters: Mapping[str, str]) -> Answer:
+    loaded = catalog.load_table(_name(namespace, table))
+    described = [("filter", "string"), (key, str(loaded.schema().find_type(key)))]
+    found = {name: loaded.scan(row_filter=said, selected_fields=(key,)).to_arrow() for name, said in filters.items()}
+    return described, [(name, value) for name, read in found.items() for value in _python(read.column(key))]
 
 
 def count_by(catalog: RestCatalog, namespace: str, table: str, column: str) -> Answer:
@@ -165,9 +209,11 @@ def count_by(catalog: RestCatalog, namespace: str, table: str, column: str) -> A
     return described, list(zip(_python(counted.column(column)), counted["count_all"].to_pylist(), strict=True))
 
 
-def append(catalog: RestCatalog, namespace: str, table: str, rows: Sequence[Mapping[str, Any]]) -> Answer:
+def append(
+    catalog: RestCatalog, namespace: str, table: str, rows: Sequence[Mapping[str, Any]], branch: str = "main"
+) -> Answer:
     loaded = catalog.load_table(_name(namespace, table))
-    loaded.append(_arrow(loaded, rows))
+    loaded.append(_arrow(loaded, rows), branch=branch)
     return NOTHING
 
 
@@ -217,9 +263,13 @@ OPERATIONS = {
         list_tables,
         create_table,
         drop_table,
+        alter,
+        partition_by,
+        set_ref,
         describe,
         snapshots,
         scan,
+        filters,
         count_by,
         append,
         overwrite,
@@ -228,6 +278,11 @@ OPERATIONS = {
         expire_snapshots,
     )
 }
+
+
+def _type(kind: str) -> Any:
+    """A primitive type of Iceberg's by its name."""
+    return Schema(NestedField(1, "it", kind, required=False)).find_type("it")
 
 
 def _name(namespace: str, table: str) -> tuple[str, ...]:

@@ -1,0 +1,215 @@
+"""The pair matrix as people read it: what became of each pair, and the version chooser's lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from lab.behaviours import BEHAVIOURS
+from lab.report import matrix, traps
+from lab.report.line import Line, expected, failing, unexpected
+
+READS = ("others", "whole", "filters")  # the reader's steps, in their order
+
+
+class Result(StrEnum):
+    """What a reader did with a feature, the worst first."""
+
+    WRONG = "silently wrong"
+    CRASH = "crash"
+    NOT_LOADED = "not loaded"  # not even the columns that are not new
+    NOT_READ = "not read"  # a table without new columns
+    COLUMN_FAILS = "column fails"  # the new one, and the others are read
+    FILTER_FAILS = "filter fails"  # and without filters all is read
+    WRITER_CANNOT = "writer cannot"
+    NOT_RUN = "not run"
+    RIGHT = "right"
+
+
+SHORT = {
+    Result.WRONG: "**WRONG**",
+    Result.CRASH: "**CRASH**",
+    Result.RIGHT: "right",
+}
+_FAILS = (Result.NOT_LOADED, Result.NOT_READ, Result.COLUMN_FAILS, Result.FILTER_FAILS)
+
+
+def result(line: Line) -> Result:
+    """Of one cell of a feature."""
+    step = failing(line)
+    if step is not None and step["name"] not in READS:
+        return Result.WRITER_CANNOT
+    if line["outcome"] in ("silently-wrong", "crash", "works", "not-run"):
+        return {
+            "silently-wrong": Result.WRONG,
+            "crash": Result.CRASH,
+            "works": Result.RIGHT,
+            "not-run": Result.NOT_RUN,
+        }[line["outcome"]]
+    assert step is not None, "what is not right and not wrong has failed somewhere"
+    if step["name"] == "whole":
+        first = next(s["name"] for s in line["steps"] if s["name"] in READS)
+        return Result.COLUMN_FAILS if first == "others" else Result.NOT_READ
+    return Result.NOT_LOADED if step["name"] == "others" else Result.FILTER_FAILS
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one reader does with all features that one writer makes, or that others make where it can't."""
+
+    writer: str
+    reader: str
+    results: Mapping[str, Result]  # by feature
+    instead: Mapping[str, str]  # feature → who wrote it
+
+    def __str__(self) -> str:
+        """The version chooser's line."""
+        asked = [r for r in self.results.values() if r is not Result.NOT_RUN]
+        told = [f"reads {sum(r is Result.RIGHT for r in asked)} of {len(asked)}"]
+        wrong = self._named(Result.WRONG)
+        told += [f"SILENTLY WRONG on {', '.join(wrong)}"] if wrong else []
+        crashed = self._named(Result.CRASH)
+        told += [f"crashes on {', '.join(crashed)}"] if crashed else []
+        failed = [f"{', '.join(names)} ({r})" for r in _FAILS if (names := self._named(r))]
+        told += [f"fails on {', '.join(failed)}"] if failed else []
+        for who in dict.fromkeys(self.instead.values()):
+            features = [feature for feature, by in self.instead.items() if by == who]
+            told.append(f"written by {who} instead: {', '.join(features)}")
+        return f"{self.writer} → {self.reader}: {'; '.join(told)}"
+
+    def _named(self, wanted: Result) -> list[str]:
+        return [feature for feature, found in self.results.items() if found is wanted]
+
+
+def choices(lines: Iterable[Line], writers: Sequence[str], readers: Sequence[str]) -> list[Choice]:
+    """Each writer with each reader, over all features that the lines have."""
+    seen: dict[tuple[str, str, str], Line] = {}
+    for line in lines:
+        if result(line) is not Result.WRITER_CANNOT:
+            seen[line["cell"]["behaviour"], line["cell"]["writer"], line["cell"]["reader"]] = line
+    features = list(dict.fromkeys(key[0] for key in seen))
+    return [_choice(seen, features, writer, reader) for writer in writers for reader in readers]
+
+
+def _choice(seen: Mapping[tuple[str, str, str], Line], features: Sequence[str], writer: str, reader: str) -> Choice:
+    results, instead = {}, {}
+    for id in features:
+        there = [w for (f, w, r) in seen if f == id and r == reader]
+        if not there:
+            continue
+        who, name = writer if writer in there else there[0], id.removeprefix("P-")
+        results[name] = result(seen[id, who, reader])
+        if who != writer:
+            instead[name] = who
+    return Choice(writer, reader, results, instead)
+
+
+def table(lines: Sequence[Line], found: Sequence[Choice], order: Sequence[str], width: int) -> RenderableType:
+    """The matrix with its notes, then the chooser's lines, those of a silently wrong reader in red."""
+    told = [Text(str(c), "bold white on red" if Result.WRONG in c.results.values() else "") for c in found]
+    return Group(matrix.table(lines, order, width), *told)
+
+
+def markdown(lines: Sequence[Line], found: Sequence[Choice], order: Sequence[str]) -> str:
+    """Each feature's own matrix, writers down and readers across; the chooser's lines; what is wrong or crashed."""
+    blocks = ["# Pairs: who reads what whom wrote", "", *_loudest(lines), "## The version chooser", ""]
+    blocks += [f"- {c}" for c in found]
+    for id in dict.fromkeys(line["cell"]["behaviour"] for line in lines):
+        blocks += ["", *_feature(id, [line for line in lines if line["cell"]["behaviour"] == id], order)]
+    return "\n".join([*blocks, ""])
+
+
+def findings(lines: Sequence[Line], script: Callable[[Line], str]) -> str:
+    """What pairs show that none of the documents mentions: cause, code, and the few statements that show it alone.
+
+    Of `lines` of all records, those of traps that no documented behaviour meets; what is merely not supported is left
+    to the matrix. `script` tells the statements of a cell (`lab/repro.py`).
+    """
+    head = "Of the pairs in [record-pairs.jsonl](record-pairs.jsonl), the silently wrong first. Each has its page in"
+    blocks = ["# Findings that no document mentions", f"{head} [traps](traps/README.md)."]
+    found = []
+    for page in traps.pages(lines).values():
+        own = [line for line in page.failing if line["cell"]["behaviour"].startswith("P-")]
+        told = [line for line in own if line["outcome"] in _FOUND]
+        if told and all(behaviour.document is None for behaviour in page.behaviours):
+            found.append((min(_FOUND.index(line["outcome"]) for line in told), page, told))
+    for worst, page, told in sorted(found, key=lambda one: one[0]):
+        first = next(line for line in told if line["outcome"] == _FOUND[worst])
+        sources = "; ".join(dict.fromkeys(BEHAVIOURS[line["cell"]["behaviour"]].source for line in told))
+        blocks += [
+            f"## {page.trap.title}",
+            f"**{_FOUND[worst]}** in {_pairs(told)}.",
+            "**Cause** " + " ".join(f"{reason[0].upper()}{reason[1:]}." for reason in _reasons(told)),
+            "**Code** " + "; ".join(f"`{code}` ({', '.join(who)})" for code, who in page.code.items()),
+            f"**Cure** {page.trap.remedy}." if page.trap.remedy else "",
+            f"**Source** {sources}.",
+            f"```sql\n{script(first)}\n```",
+        ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+_FOUND = ("silently-wrong", "crash", "error")
+
+
+def _reasons(lines: Sequence[Line]) -> list[str]:
+    return list(dict.fromkeys(line["reason"] or "" for line in lines))
+
+
+def _pairs(lines: Sequence[Line]) -> str:
+    """Feature by feature, by whom it was written and who reads it so."""
+    told = []
+    for feature in dict.fromkeys(line["cell"]["behaviour"] for line in lines):
+        readers: dict[str, list[str]] = {}
+        for line in lines:
+            if line["cell"]["behaviour"] == feature:
+                readers.setdefault(line["cell"]["writer"], []).append(line["cell"]["reader"])
+        alike: dict[str, list[str]] = {}
+        for writer, names in readers.items():
+            alike.setdefault(", ".join(names), []).append(writer)
+        for same, writers in alike.items():
+            who = ", ".join(writers) if len(writers) < _MANY else f"{len(writers)} writers"
+            told.append(f"{feature} by {who} → {same}")
+    return "; ".join(told)
+
+
+_MANY = 5  # writers that are counted instead of named
+
+
+def _loudest(lines: Sequence[Line]) -> list[str]:
+    told: dict[tuple[Result, str], list[Line]] = {}
+    for line in lines:
+        found, known = result(line), expected(line)
+        if found in (Result.WRONG, Result.CRASH):
+            title = known.trap.title if known and known.trap else "; ".join(line["differences"])
+            told.setdefault((found, title), []).append(line)
+    rows = [f"- **{found}**: {title}: {_pairs(some)}" for (found, title), some in told.items()]
+    why = "What none of the documents mentions has its cause in [findings](findings.md)."
+    return ["## Silently wrong, and crashes", "", *(rows or ["None."]), "", why, ""]
+
+
+def _feature(id: str, lines: Sequence[Line], order: Sequence[str]) -> list[str]:
+    by_pair = {(line["cell"]["writer"], line["cell"]["reader"]): line for line in lines}
+    writers = [n for n in order if any(w == n for w, _ in by_pair)]
+    readers = [n for n in order if any(r == n for _, r in by_pair)]
+    title = BEHAVIOURS[id].title if id in BEHAVIOURS else ""
+    rows = [f"## {id}: {title}", "", "| written by | " + " | ".join(r.replace("+", "<br>") for r in readers) + " |"]
+    rows.append("|" + " --- |" * (len(readers) + 1))
+    for writer in writers:
+        own = by_pair.get((writer, writer))
+        if own is not None and result(own) is Result.WRITER_CANNOT:
+            rows.append(f"| {writer} | " + " | ".join("writer cannot" for _ in readers) + " |")
+            continue
+        squares = (by_pair.get((writer, reader)) for reader in readers)
+        rows.append(f"| {writer} | " + " | ".join(_square(line) for line in squares) + " |")
+    return rows
+
+
+def _square(line: Line | None) -> str:
+    if line is None:
+        return "·"
+    found = result(line)
+    return SHORT.get(found, str(found)) + (" !" if unexpected(line) else "")
