@@ -101,7 +101,7 @@ def cases(selection: Selection) -> list[Case]:
                     variant.name,
                     writer.name,
                     reader.name,
-                    profile(variant.properties),
+                    profile(variant.properties, variant.access or variant.second_access),
                     selection.places.catalog,
                     selection.places.store,
                     selection.places.runtime,
@@ -135,13 +135,13 @@ def control_of(case: Case) -> Cell | None:
     generation = control.generation or case.cell.reader
     behaviour = BEHAVIOURS[control.behaviour or case.cell.behaviour]
     variant = control.variant or case.cell.variant
-    properties = next((v.properties for v in behaviour.variants if v.name == variant), {})
+    of = next((v for v in behaviour.variants if v.name == variant), Variant())
     alone = case.cell.writer == case.cell.reader
     return replace(
         case.cell,
         behaviour=behaviour.id,
         variant=variant,
-        profile=profile(properties),
+        profile=profile(of.properties, of.access or of.second_access),
         reader=generation,
         writer=control.writer or (generation if alone else case.cell.writer),
     )

@@ -16,7 +16,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,12 +25,13 @@ from minio.credentials.providers import AssumeRoleProvider
 from minio.error import MinioException
 
 from lab.catalogs import DENY, GRANT
+from lab.catalogs.operations import DELEGATION
 from lab.catalogs.proxy import Forward, Request, Response, error
 from lab.stores import StoreEndpoint, s3
 
-DELEGATION = "x-iceberg-access-delegation"
 LIFETIME_SECONDS = 3600
 
+_WRITES = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:PutObject")  # what a reader's session lacks
 # What a session may do with the objects below its table's location.
 _OBJECT_ACTIONS = ("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListMultipartUploadParts")
 ACTIONS = (*(f"s3:{action}" for action in _OBJECT_ACTIONS), "s3:ListBucket")
@@ -75,6 +76,7 @@ class Terms:
     location: str  # s3://bucket/path
     deny: tuple[str, ...] = ()  # actions that its policy lacks
     grant: tuple[str, ...] = ()  # actions that the bucket's policy grants its principal
+    seconds: int = LIFETIME_SECONDS
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Terms:
@@ -111,7 +113,7 @@ class Vending:
         if not _asked_for(request):
             return response.with_json(table)
         try:
-            terms = Terms.of(table["metadata"])
+            terms = _narrowed(Terms.of(table["metadata"]), request)
             credentials = await self._credentials(terms)
         except (OSError, ValueError, urllib3.exceptions.HTTPError, MinioException) as reason:
             location = table["metadata"]["location"]
@@ -122,12 +124,12 @@ class Vending:
             )
         table["config"] = self._config(credentials)
         table["storage-credentials"] = [{"prefix": terms.location + "/", "config": table["config"]}]
-        notes = {"vended": True, **({"denied": terms.deny} if terms.deny else {})}
+        notes = {**response.notes, "vended": True, **({"denied": terms.deny} if terms.deny else {})}
         return Response(response.status, response.headers, notes=notes).with_json(table)
 
     async def _credentials(self, terms: Terms) -> Credentials:
         task = self._sessions.get(terms)
-        if task is None or (task.done() and not _fresh(task)):
+        if task is None or (task.done() and not _fresh(task, terms.seconds)):
             task = asyncio.create_task(asyncio.to_thread(self._assume, terms))
             self._sessions[terms] = task
         return await asyncio.shield(task)  # an engine that hangs up takes nobody else's session along
@@ -142,6 +144,15 @@ class Vending:
             "s3.path-style-access": "true",
             "client.region": self._store.region,
         }
+
+
+def _narrowed(terms: Terms, request: Request) -> Terms:
+    """Of one who may not write, without what writes; behind a door, also without what its profile vends to nobody."""
+    if request.door is None:
+        return terms
+    denied = _actions(request.door.settings, "vending-deny")
+    lacking = {*terms.deny, *denied, *(() if request.may_write else _WRITES)}
+    return replace(terms, deny=tuple(sorted(lacking)), seconds=int(request.door.seconds("vended-seconds")))
 
 
 def session_name(location: str) -> str:
@@ -206,10 +217,10 @@ def _asked_for(request: Request) -> bool:
     return "vended-credentials" in (value.strip().lower() for value in wanted)
 
 
-def _fresh(task: asyncio.Task[Credentials]) -> bool:
+def _fresh(task: asyncio.Task[Credentials], lifetime: int) -> bool:
     if task.cancelled() or task.exception() is not None:
         return False
-    return task.result().expires_at_ms / 1000 - time.time() > LIFETIME_SECONDS / 2
+    return task.result().expires_at_ms / 1000 - time.time() > lifetime / 2
 
 
 def _assume_at(store: StoreEndpoint) -> Assume:
@@ -223,7 +234,7 @@ def _assume_at(store: StoreEndpoint) -> Assume:
             sts_endpoint=store.url,
             access_key=store.access_key,
             secret_key=store.secret_key,
-            duration_seconds=LIFETIME_SECONDS,
+            duration_seconds=terms.seconds,
             policy=policy,
             region=store.region,
             role_session_name=terms.session,

@@ -35,12 +35,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from lab.engines import rest_properties
 from lab.engines.worker import WORKERS, WorkerEngine
 from lab.errors import UsageError
 from lab.model import Call, Generation, Statement
 
 if TYPE_CHECKING:
     from lab.catalogs import CatalogEndpoint
+    from lab.catalogs.signing import Entry
     from lab.runtime.host import Host
     from lab.runtime.process import Process
 
@@ -57,6 +59,10 @@ class Engine(WorkerEngine):
         "header.X-Iceberg-Access-Delegation": "vended-credentials",
         "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
     }
+
+    @staticmethod
+    def entered(entry: Entry) -> dict[str, str]:
+        return rest_properties(entry)
 
     @staticmethod
     def worded(statement: Statement) -> object:

@@ -20,6 +20,7 @@ import requests
 from trino.client import ClientSession, TrinoQuery, TrinoRequest
 from trino.exceptions import Error, TrinoQueryError
 
+from lab.catalogs.signing import SERVICE
 from lab.engines import environment, jvm, split, trino_rows
 from lab.errors import LabError
 from lab.model import Answer, Cause, Column, Failure, Generation, Rows, Statement
@@ -27,6 +28,7 @@ from lab.runtime.jvm import py4j_jar
 
 if TYPE_CHECKING:
     from lab.catalogs import CatalogEndpoint
+    from lab.catalogs.signing import Entry
     from lab.provision import Cache
     from lab.runtime.host import Host
     from lab.runtime.process import Process
@@ -124,9 +126,9 @@ def _jars(cache: Cache, artefact: str, pattern: str) -> list[Path]:
 
 def _create_catalog(name: str, settings: Mapping[str, str], catalog: CatalogEndpoint) -> str:
     properties = {
+        "iceberg.rest-catalog.warehouse": catalog.warehouse,
         **settings,
         "iceberg.rest-catalog.uri": catalog.uri,
-        "iceberg.rest-catalog.warehouse": catalog.warehouse,
         "s3.endpoint": catalog.s3_endpoint,
         "s3.region": catalog.region,
     }
@@ -170,6 +172,22 @@ def settings(generation: Generation) -> dict[str, str]:
     return {**SETTINGS, **generation.settings}
 
 
+def _entered(entry: Entry) -> dict[str, str]:
+    """The catalog's settings by which Trino comes in so."""
+    rest = "iceberg.rest-catalog."
+    told = {f"{rest}warehouse": entry.warehouse}
+    if entry.credential:
+        told |= {f"{rest}oauth2.credential": entry.credential, f"{rest}oauth2.scope": entry.scope}
+    if entry.token:
+        told[f"{rest}oauth2.token"] = entry.token
+    if entry.credential or entry.token:
+        told |= {f"{rest}security": "OAUTH2", f"{rest}oauth2.server-uri": entry.token_uri}
+    if entry.signed:
+        told |= {f"{rest}security": "SIGV4", f"{rest}signing-name": SERVICE}
+        told |= dict(zip(("s3.aws-access-key", "s3.aws-secret-key"), entry.aws, strict=True))
+    return told
+
+
 class Engine:
     """A client of a launched server. Its sessions may be used from any thread."""
 
@@ -179,9 +197,9 @@ class Engine:
         self._generation, self._catalog = generation, catalog
         self._port = int(endpoint["port"])
 
-    def session(self, settings: Mapping[str, str | None] = {}) -> Session:
+    def session(self, settings: Mapping[str, str | None] = {}, entry: Entry | None = None) -> Session:
         """A fresh session. Raises LabError with Trino's words for a catalog that can't be made with its settings."""
-        own = self.settings()
+        own, settings = self.settings(), {**settings, **(_entered(entry) if entry else {})}
         changes = {key: value for key, value in settings.items() if own.get(key) != value}
         if fixed := split(changes)[0]:
             raise LabError(f"{', '.join(fixed)} is in the environment of a whole Trino, not of a session")
@@ -190,6 +208,7 @@ class Engine:
         name = CATALOG
         if any(key.startswith(_OF_THE_CATALOG) for key in changes):
             name = self._another({k: v for k, v in effective.items() if k.startswith(_OF_THE_CATALOG)})
+        effective = entry.told(effective) if entry else effective
         return Session(self._port, properties, effective, name)
 
     def _another(self, settings: Mapping[str, str]) -> str:

@@ -114,7 +114,8 @@ def facts_of(seen: Observation) -> dict[str, Any]:
 
     `read.rows` → number of rows; `read.types.ORDERED_AT` → the engine's name of the type (columns in upper
     case, as some engines fold them); `show.defaults` → what stands behind each DEFAULT of a CREATE TABLE that is
-    shown; `history.operations` → what `look` put under `operations`.
+    shown; `history.operations` → what `look` put under `operations`;
+    `insert.rules` → the claims whose rules the gateway refused something by meanwhile (see `SignOn.asked`).
     """
     facts: dict[str, Any] = {}
     for step in seen.steps:
@@ -126,6 +127,8 @@ def facts_of(seen: Observation) -> dict[str, Any]:
                 facts[f"{step.name}.types.{column.name.upper()}"] = column.type
         if isinstance(step.look, Mapping):
             facts |= {f"{step.name}.{key}": value for key, value in step.look.items()}
+        if step.asked is not None:
+            facts |= {f"{step.name}.{key}": value for key, value in step.asked.items()}
     return facts
 
 
@@ -134,6 +137,8 @@ def _outcome(seen: Observation, expected: Expect | None) -> Outcome:
     if failure is not None:
         if failure.crash:
             return Outcome.CRASH
+        if any(step.asked and step.asked["rules"] for step in seen.steps if step.answer is failure):
+            return Outcome.REFUSED_BY_RULE  # by the gateway's own note, whatever the engine made of it
         known = expected.failure if expected and expected.outcome is Outcome.NOT_SUPPORTED else None
         sound = any(s.name == PLAIN_READ and isinstance(s.answer, Rows) and not _wrong(s) for s in seen.steps)
         return Outcome.NOT_SUPPORTED if known and matches(known, failure) and sound else Outcome.ERROR

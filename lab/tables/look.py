@@ -96,6 +96,20 @@ def _listed(admin: Minio, location: str) -> set[str]:
     return {f"{path.scheme}://{path.netloc}/{each.object_name}" for each in found}
 
 
+def leftovers(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """the store's listing below the namespace against the catalog's: its tables, and how many objects of data and of
+    metadata lie where no table is"""
+    found = {name: rest.load_table(namespace, name).metadata["location"].rstrip("/") for name in rest.tables(namespace)}
+    above = found[table].rpartition("/")[0]
+    lost = [
+        path
+        for path in _listed(s3.client(store()), above)
+        if not any(path.startswith(f"{location}/") for location in found.values())
+    ]
+    metadata = sum("/metadata/" in path for path in lost)
+    return {"tables": sorted(name.upper() for name in found), "data": len(lost) - metadata, "metadata": metadata}
+
+
 def deletes(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
     """the store's access record: delete requests for the table's objects (a batch is one), the keys that they named as
     far as the record tells, for how many of these no object existed, and how many requests were refused"""
@@ -225,5 +239,5 @@ LOOKS: Mapping[str, Look] = {
 
 def looks(store: StoreAt) -> Mapping[str, Look]:
     """All looks of a lab, those at its store included; `store` is asked for only by these."""
-    at_store = (orphans, deletes)
+    at_store = (orphans, leftovers, deletes)
     return {**LOOKS, **{look.__name__: update_wrapper(partial(look, store), look) for look in at_store}}

@@ -1,0 +1,124 @@
+"""The gateway's stage that knows who may do what: a profile's roles and grants, held against each operation.
+
+A grant without `future` is on what was there when it was given: on all but what engines made since, through a door.
+Who creates a table owns it, and an owner may do anything with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from lab.catalogs.keyring import Caller
+from lab.catalogs.operations import Operation, operation
+from lab.catalogs.profiles import Door
+from lab.catalogs.proxy import Forward, Request, Response, error
+
+USAGE, SELECT, OWNERSHIP = "USAGE", "SELECT", "OWNERSHIP"
+PRIVILEGES = (
+    *(USAGE, SELECT, "INSERT", "UPDATE", "DELETE", "TRUNCATE", OWNERSHIP),
+    *("CREATE SCHEMA", "CREATE ICEBERG TABLE", "CREATE VIEW"),
+)
+WRITE = "ADD_TABLE_SNAPSHOT"
+_READS = (USAGE, SELECT)
+# What an operation takes where a profile's `needs` does not say otherwise; any other one takes OWNERSHIP.
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "LIST_NAMESPACES": (),
+    "LOAD_NAMESPACE_METADATA": (USAGE,),
+    "NAMESPACE_EXISTS": (USAGE,),
+    "CREATE_NAMESPACE": ("CREATE SCHEMA",),
+    "LIST_TABLES": (USAGE,),
+    "LIST_VIEWS": (USAGE,),
+    "CREATE_TABLE_DIRECT": (USAGE, "CREATE ICEBERG TABLE"),
+    "CREATE_TABLE_STAGED": (USAGE, "CREATE ICEBERG TABLE"),
+    "REGISTER_TABLE": (USAGE, "CREATE ICEBERG TABLE"),
+    "CREATE_VIEW": (USAGE, "CREATE VIEW"),
+    "LOAD_TABLE": _READS,
+    "LOAD_TABLE_WITH_READ_DELEGATION": _READS,
+    "TABLE_EXISTS": _READS,
+    "LOAD_VIEW": _READS,
+    "VIEW_EXISTS": _READS,
+    "REPORT_READ_METRICS": _READS,
+    WRITE: (USAGE, SELECT, "INSERT", "UPDATE", "DELETE", "TRUNCATE"),
+    "SET_TABLE_SNAPSHOT_REF": (USAGE, SELECT, "INSERT", "UPDATE", "DELETE", "TRUNCATE"),
+}
+_NOT_FOUND = 404
+Table = tuple[str, str]
+
+
+@dataclass
+class Authorisation:
+    """The stage. It remembers who made which table through a door, for as long as the lab is up."""
+
+    made: dict[Table, str] = field(default_factory=dict)
+
+    async def __call__(self, request: Request, forward: Forward) -> Response:
+        door, caller = request.door, request.caller
+        asked = operation(request) if door is not None else None
+        if door is None or caller is None or asked is None or door.off(door.settings["privilege-claim"]):
+            return await forward(request)
+        for op, table in _pairs(asked):
+            if lacking := self.lacking(door, caller, op, table):
+                return await self._refused(request, forward, door, op, lacking)
+        response = await forward(replace(request, may_write=not self.lacking(door, caller, WRITE, _table(asked))))
+        if response.status == 200:
+            self._remember(asked, caller)
+        return response
+
+    def lacking(self, door: Door, caller: Caller, op: str, table: Table) -> list[str]:
+        """The privileges that the caller's role lacks for this operation; a profile without roles grants all."""
+        grants = door.profile.roles
+        if not grants or self.made.get(table) == caller.role:
+            return []
+        needed = door.profile.needs.get(op, NEEDS.get(op, (USAGE, OWNERSHIP)))
+        name = f"{table[0]}.{table[1]}" if table[1] else table[0]
+        held = {
+            privilege
+            for grant in grants.get(caller.role, ())
+            if grant.future or table not in self.made
+            for privilege in grant.privileges
+            if fnmatchcase(name, grant.on) or (privilege == USAGE and fnmatchcase(table[0], grant.on.split(".")[0]))
+        }
+        return [] if OWNERSHIP in held else [privilege for privilege in needed if privilege not in held]
+
+    async def _refused(
+        self, request: Request, forward: Forward, door: Door, op: str, lacking: Iterable[str]
+    ) -> Response:
+        """403 in Polaris's words; but what does not exist does not, whoever asks."""
+        assert request.caller is not None
+        asked = operation(request)
+        if asked is not None and asked.table and not asked.names[0].startswith(("CREATE", "REGISTER")):
+            there = await forward(replace(request, method="GET", query="", body=b"", headers=()))
+            if there.status == _NOT_FOUND:
+                return there
+        who = request.caller
+        message = (
+            f"Principal '{who.principal}' with activated PrincipalRoles '[{who.role}]' and activated grants via "
+            f"'[{who.role}]' is not authorized for op {op}"
+        )
+        refused = error(403, "ForbiddenException", message, rule=door.settings["privilege-claim"])
+        return replace(refused, notes={**refused.notes, "lacking": list(lacking)})
+
+    def _remember(self, asked: Operation, caller: Caller) -> None:
+        if asked.names[0] in ("CREATE_TABLE_DIRECT", "REGISTER_TABLE"):
+            self.made[_table(asked)] = caller.role
+        for commit in asked.commits:
+            if commit.creates:
+                self.made[commit.namespace, commit.table] = caller.role
+
+
+def _pairs(asked: Operation) -> Iterable[tuple[str, Table]]:
+    """Each operation and what it is on."""
+    if asked.commits:
+        return [(op, (commit.namespace, commit.table)) for commit in asked.commits for op in commit.operations]
+    if asked.names[0].startswith("RENAME"):
+        source = asked.body.get("source", {})
+        return [(asked.names[0], ("\x1f".join(source.get("namespace", ())), str(source.get("name", ""))))]
+    if asked.names[0] == "CREATE_NAMESPACE":
+        return [(asked.names[0], ("\x1f".join(asked.body.get("namespace", ())), ""))]
+    return [(op, _table(asked)) for op in asked.names]
+
+
+def _table(asked: Operation) -> Table:
+    return asked.namespace, asked.table

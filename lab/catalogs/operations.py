@@ -1,0 +1,137 @@
+"""What a request of the REST catalog protocol is, in Polaris's words: an operation, on what, with which commits."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from lab.catalogs.proxy import Request
+
+DELEGATION = "x-iceberg-access-delegation"
+_PATH = re.compile(
+    r"/v1/(?:(?P<namespaces>namespaces)(?:/(?P<namespace>[^/]+)(?:/(?P<kind>tables|views|register|properties)"
+    r"(?:/(?P<name>[^/]+)(?:/(?P<part>[a-z-]+))?)?)?)?|(?P<other>tables/rename|views/rename|transactions/commit))"
+)
+_BY_PATH = {
+    ("GET", "namespaces"): "LIST_NAMESPACES",
+    ("POST", "namespaces"): "CREATE_NAMESPACE",
+    ("GET", "namespace"): "LOAD_NAMESPACE_METADATA",
+    ("HEAD", "namespace"): "NAMESPACE_EXISTS",
+    ("DELETE", "namespace"): "DROP_NAMESPACE",
+    ("POST", "properties"): "UPDATE_NAMESPACE_PROPERTIES",
+    ("GET", "tables"): "LIST_TABLES",
+    ("POST", "register"): "REGISTER_TABLE",
+    ("GET", "table"): "LOAD_TABLE",
+    ("HEAD", "table"): "TABLE_EXISTS",
+    ("POST", "metrics"): "REPORT_READ_METRICS",
+    ("GET", "credentials"): "LOAD_TABLE_WITH_READ_DELEGATION",
+    ("POST", "tables/rename"): "RENAME_TABLE",
+    ("GET", "views"): "LIST_VIEWS",
+    ("POST", "views"): "CREATE_VIEW",
+    ("GET", "view"): "LOAD_VIEW",
+    ("HEAD", "view"): "VIEW_EXISTS",
+    ("POST", "view"): "REPLACE_VIEW",
+    ("DELETE", "view"): "DROP_VIEW",
+    ("POST", "views/rename"): "RENAME_VIEW",
+}
+_BY_UPDATE = {
+    "assign-uuid": "ASSIGN_TABLE_UUID",
+    "upgrade-format-version": "UPGRADE_TABLE_FORMAT_VERSION",
+    "add-schema": "ADD_TABLE_SCHEMA",
+    "set-current-schema": "SET_TABLE_CURRENT_SCHEMA",
+    "add-spec": "ADD_TABLE_PARTITION_SPEC",
+    "set-default-spec": "SET_TABLE_DEFAULT_PARTITION_SPEC",
+    "add-sort-order": "ADD_TABLE_SORT_ORDER",
+    "set-default-sort-order": "SET_TABLE_DEFAULT_SORT_ORDER",
+    "add-snapshot": "ADD_TABLE_SNAPSHOT",
+    "set-snapshot-ref": "SET_TABLE_SNAPSHOT_REF",
+    "remove-snapshots": "REMOVE_TABLE_SNAPSHOTS",
+    "remove-snapshot-ref": "REMOVE_TABLE_SNAPSHOT_REF",
+    "set-location": "SET_TABLE_LOCATION",
+    "set-properties": "SET_TABLE_PROPERTIES",
+    "remove-properties": "REMOVE_TABLE_PROPERTIES",
+    "set-statistics": "SET_TABLE_STATISTICS",
+    "remove-statistics": "REMOVE_TABLE_STATISTICS",
+    "remove-partition-specs": "REMOVE_TABLE_PARTITION_SPECS",
+}
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What one table is to become: the specification's requirements and updates."""
+
+    namespace: str  # as on the wire, decoded: levels parted by 0x1F
+    table: str
+    requirements: tuple[dict[str, Any], ...]
+    updates: tuple[dict[str, Any], ...]
+
+    @property
+    def creates(self) -> bool:
+        return any(one.get("type") == "assert-create" for one in self.requirements)
+
+    def of(self, action: str) -> list[dict[str, Any]]:
+        """The updates of this action."""
+        return [update for update in self.updates if update.get("action") == action]
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """One an update. A created table's updates are parts of its creation."""
+        named = (_BY_UPDATE.get(str(update.get("action")), "UPDATE_TABLE") for update in self.updates)
+        return ("CREATE_TABLE_STAGED",) if self.creates else tuple(dict.fromkeys(named)) or ("UPDATE_TABLE",)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """`names`: what is done, more than one word for a commit. `table` is empty where it is not one table's."""
+
+    names: tuple[str, ...]
+    namespace: str = ""
+    table: str = ""
+    body: dict[str, Any] = field(default_factory=dict)
+    commits: tuple[Commit, ...] = ()
+    delegated: bool = False  # vended credentials are asked for
+
+
+def operation(request: Request) -> Operation | None:
+    """What a request behind a door is; None for what the protocol does not know. The path has no prefix any more."""
+    found = _PATH.fullmatch(request.path)
+    if found is None:
+        return None
+    namespace, name = (unquote(found[part] or "") for part in ("namespace", "name"))
+    sent = request.json()
+    body = sent if isinstance(sent, dict) else {}
+    delegated = bool(request.header(DELEGATION))
+    what = found["part"] or found["other"] or _what(found)
+    if (request.method, what) == ("POST", "tables"):
+        staged = "CREATE_TABLE_STAGED" if body.get("stage-create") else "CREATE_TABLE_DIRECT"
+        return Operation((staged,), namespace, str(body.get("name", "")), body, delegated=delegated)
+    if (request.method, what) == ("DELETE", "table"):
+        purge = "purgerequested=true" in request.query.lower()
+        return Operation((f"DROP_TABLE_WITH{'' if purge else 'OUT'}_PURGE",), namespace, name, body)
+    if request.method == "POST" and what in ("table", "transactions/commit"):
+        changes = body.get("table-changes", ()) if what != "table" else (body,)
+        commits = tuple(_commit(change, namespace, name) for change in changes)
+        names = dict.fromkeys(op for commit in commits for op in commit.operations)
+        return Operation(tuple(names), namespace, name, body, commits)
+    op = _BY_PATH.get((request.method, what))
+    return None if op is None else Operation((op,), namespace, name, body, delegated=delegated)
+
+
+def _what(found: re.Match[str]) -> str:
+    if not found["namespace"]:
+        return "namespaces"
+    if not found["kind"]:
+        return "namespace"
+    return found["kind"] if not found["name"] else found["kind"].removesuffix("s")
+
+
+def _commit(change: dict[str, Any], namespace: str, name: str) -> Commit:
+    of = change.get("identifier") or {}
+    return Commit(
+        "\x1f".join(of.get("namespace", ())) or namespace,
+        of.get("name", name),
+        tuple(change.get("requirements", ())),
+        tuple(change.get("updates", ())),
+    )
