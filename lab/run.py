@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -30,6 +30,7 @@ from lab.model import Access, Cell, Failure, Generation, Observation, Step, Step
 from lab.plan import Case, Selection, control_of
 from lab.provision import NotProvided
 from lab.records.record import Recorded, Recorder
+from lab.records.redact import Redactor
 from lab.records.verdict import judge, turned
 from lab.registering import LIBRARY, Writer, register
 from lab.runtime.host import Host
@@ -323,10 +324,10 @@ class Run:
         filling = words(self.namespace(case), case.behaviour.table, case.writer.name, case.reader.name)
         done: list[StepResult] = []
         try:
-            gate = _Gate(self.lab, access)
-            if gate.entry is not None:
-                self.recorder.redactor.known |= gate.entry.secrets
-            with self._engines.using(who) as engine, closing(engine.session(settings, gate.entry)) as session:
+            with ExitStack() as held:
+                engine = held.enter_context(self._engines.using(who))
+                gate = _Gate(self.lab, access, self.recorder.redactor)  # when the engine runs: tokens are short-lived
+                session = held.enter_context(closing(engine.session(settings, gate.entry)))
                 for step in steps:
                     if step.optional and step.statement(who.kind) is None:
                         continue
@@ -374,12 +375,13 @@ class Run:
 class _Gate:
     """How a part of a case comes to the catalog, and what the gateway noted of it."""
 
-    def __init__(self, lab: Lab, access: Access | None) -> None:
+    def __init__(self, lab: Lab, access: Access | None, redactor: Redactor) -> None:
         """access: None for the open door, at which nothing is noted."""
         self.entry: Entry | None = None
         if access is not None:
             self._sign_on, self._tag = lab.sign_on(), secrets.token_hex(4)
             self.entry = self._sign_on.entry(access, lab.catalog().uri, self._tag)
+            redactor.known |= self.entry.secrets
             self._offset = Path(self._sign_on.record).stat().st_size
 
     def noted(self, step: StepResult) -> StepResult:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.behaviours.orders_steps import HISTORY, read
 from lab.model import Access, Behaviour, Expect, Outcome, Step, Variant
 from lab.tables.orders import ORDERS_V2
 

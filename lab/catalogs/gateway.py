@@ -38,7 +38,6 @@ class Settings:
     upstream: str  # the catalog's URI
     store: dict[str, Any]  # a StoreEndpoint
     record: str  # file of the access record
-    warehouse: str  # what the catalog behind calls its own
     secret: str  # of the lab's keyring
     polaris: dict[str, Any] | None = None  # a polaris.Upstream, where the catalog wants a token
 
@@ -59,16 +58,14 @@ def _packages() -> str:
     return os.pathsep.join(filter(None, (str(Path(lab.__file__).parents[1]), os.environ.get("PYTHONPATH"))))
 
 
-def serve(
-    host: Host, process: Process, store: StoreEndpoint, upstream: str | Upstream, warehouse: str, secret: str
-) -> None:
+def serve(host: Host, process: Process, store: StoreEndpoint, upstream: str | Upstream, secret: str) -> None:
     """Lets the gateway pass requests on to the catalog at `upstream`, with sessions of `store`.
 
-    warehouse: the catalog's own. secret: the lab's, from which follows who may sign on (`keyring.py`).
+    secret: the lab's, from which follows who may sign on (`keyring.py`).
     """
     uri, polaris = (upstream, None) if isinstance(upstream, str) else (upstream.uri, asdict(upstream))
     record = str(host.folder / "logs" / ACCESS_RECORD)
-    settings = Settings(uri, asdict(store), record, warehouse, secret, polaris)
+    settings = Settings(uri, asdict(store), record, secret, polaris)
     process.stdin.write(json.dumps(asdict(settings)).encode() + b"\n")
 
 
@@ -88,7 +85,7 @@ def main() -> None:
     if not line:
         return
     settings = Settings(**json.loads(line))
-    pipeline = stages.pipeline(StoreEndpoint(**settings.store), settings.warehouse, settings.secret)
+    pipeline = stages.pipeline(StoreEndpoint(**settings.store), settings.secret)
     if settings.polaris is not None:
         of = polaris.Upstream(**settings.polaris)
         pipeline.append(upstream.Authorized(lambda: polaris.token(of)))

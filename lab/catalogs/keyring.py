@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -104,8 +105,15 @@ class Keyring:
         algorithm: str,
         role: str = "",
     ) -> str:
-        now = time.time()
-        claims = {"iss": issuer, "sub": subject, "aud": audience, "iat": now, "exp": now + seconds, "role": role}
+        now = math.floor(time.time())  # whole seconds: Iceberg's Java client reads no other `exp`
+        claims = {
+            "iss": issuer,
+            "sub": subject,
+            "aud": audience,
+            "iat": now,
+            "exp": math.ceil(time.time() + seconds),
+            "role": role,
+        }
         return jwt.encode(claims | {"jti": secrets.token_hex(8)}, key, algorithm)
 
     def _pair(self, *names: str) -> Ed25519PrivateKey:

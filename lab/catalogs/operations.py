@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from lab.catalogs.proxy import Request
 
 DELEGATION = "x-iceberg-access-delegation"
 _PATH = re.compile(
-    r"/v1/(?:(?P<namespaces>namespaces)(?:/(?P<namespace>[^/]+)(?:/(?P<kind>tables|views|register|properties)"
+    r"(?P<base>/v1/(?:(?!namespaces(?:/|$)|tables/|views/|transactions/)[^/]+/)?)(?:(?P<namespaces>namespaces)(?:/(?P<namespace>[^/]+)(?:/(?P<kind>tables|views|register|properties)"
     r"(?:/(?P<name>[^/]+)(?:/(?P<part>[a-z-]+))?)?)?)?|(?P<other>tables/rename|views/rename|transactions/commit))"
 )
 _BY_PATH = {
@@ -92,6 +92,11 @@ class Operation:
     body: dict[str, Any] = field(default_factory=dict)
     commits: tuple[Commit, ...] = ()
     delegated: bool = False  # vended credentials are asked for
+    base: str = "/v1/"  # with the catalog's prefix, if it has one
+
+    def at(self, namespace: str, table: str) -> str:
+        """The path of a table of this catalog."""
+        return f"{self.base}namespaces/{quote(namespace, safe='')}/tables/{quote(table, safe='')}"
 
 
 def operation(request: Request) -> Operation | None:
@@ -102,21 +107,26 @@ def operation(request: Request) -> Operation | None:
     namespace, name = (unquote(found[part] or "") for part in ("namespace", "name"))
     sent = request.json()
     body = sent if isinstance(sent, dict) else {}
-    delegated = bool(request.header(DELEGATION))
     what = found["part"] or found["other"] or _what(found)
-    if (request.method, what) == ("POST", "tables"):
-        staged = "CREATE_TABLE_STAGED" if body.get("stage-create") else "CREATE_TABLE_DIRECT"
-        return Operation((staged,), namespace, str(body.get("name", "")), body, delegated=delegated)
-    if (request.method, what) == ("DELETE", "table"):
-        purge = "purgerequested=true" in request.query.lower()
-        return Operation((f"DROP_TABLE_WITH{'' if purge else 'OUT'}_PURGE",), namespace, name, body)
-    if request.method == "POST" and what in ("table", "transactions/commit"):
-        changes = body.get("table-changes", ()) if what != "table" else (body,)
-        commits = tuple(_commit(change, namespace, name) for change in changes)
-        names = dict.fromkeys(op for commit in commits for op in commit.operations)
-        return Operation(tuple(names), namespace, name, body, commits)
-    op = _BY_PATH.get((request.method, what))
-    return None if op is None else Operation((op,), namespace, name, body, delegated=delegated)
+    commits: tuple[Commit, ...] = ()
+    names: tuple[str, ...]
+    match request.method, what:
+        case "POST", "tables":
+            name = str(body.get("name", ""))
+            names = ("CREATE_TABLE_STAGED" if body.get("stage-create") else "CREATE_TABLE_DIRECT",)
+        case "DELETE", "table":
+            purge = "purgerequested=true" in request.query.lower()
+            names = (f"DROP_TABLE_WITH{'' if purge else 'OUT'}_PURGE",)
+        case "POST", "table" | "transactions/commit":
+            changes = (body,) if what == "table" else body.get("table-changes", ())
+            commits = tuple(_commit(change, namespace, name) for change in changes)
+            names = tuple(dict.fromkeys(op for commit in commits for op in commit.operations))
+        case asked:
+            if asked not in _BY_PATH:
+                return None
+            names = (_BY_PATH[asked],)
+    delegated = bool(request.header(DELEGATION))
+    return Operation(names, namespace, name, body, commits, delegated, found["base"])
 
 
 def _what(found: re.Match[str]) -> str:

@@ -20,9 +20,8 @@ HIDDEN = "(a secret of this lab)"
 class Entry:
     """How one session comes in: what engines of any kind are told, each in its own words."""
 
-    warehouse: str  # a door of this session's own
-    terms: str  # what it acts like, for the record
-    token_uri: str
+    uri: str  # of the catalog, by a door of this session's own
+    terms: str  # what that acts like, for the record
     scope: str
     credential: str = field(default="", repr=False)  # ID:SECRET, or a secret alone
     token: str = field(default="", repr=False)
@@ -32,10 +31,14 @@ class Entry:
         """Settings as they may be recorded: without secrets, and without what is this session's alone."""
         secret = {value for value in (self.credential, *self.credential.split(":"), self.token, *self.aws) if value}
         return {
-            key: HIDDEN if value in secret else value.replace(self.warehouse, self.terms)
+            key: HIDDEN if value in secret else f"…/{self.terms}" if value.startswith(self.uri) else value
             for key, value in settings.items()
-            if value != self.token_uri  # an address of this run
         }
+
+    @property
+    def token_uri(self) -> str:
+        """The token endpoint, which is where clients look for it that are told none."""
+        return f"{self.uri}/v1/{TOKENS}"
 
     @property
     def signed(self) -> bool:
@@ -80,7 +83,7 @@ class SignOn:
                 shown["token"] = keys.external(of, who, seconds)
             case "sigv4":
                 shown["aws"] = keys.aws(who.principal)
-        return Entry(name, access.profile, f"{uri}/v1/{name}/{TOKENS}", scope, **shown)
+        return Entry(f"{uri}/{name}", access.profile, scope, **shown)
 
     def asked(self, tag: str, offset: int) -> tuple[dict[str, Any], int]:
         """What the gateway noted of the session since `offset` in its record, and the offset now.

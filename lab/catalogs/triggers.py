@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import fastavro
 
@@ -38,7 +39,7 @@ class Asked:
         """The table's, as the catalog has it; None where there is no such table."""
         namespace = commit.namespace if commit else self.operation.namespace
         table = commit.table if commit else self.operation.table
-        path = f"/v1/namespaces/{quote(namespace, safe='')}/tables/{quote(table, safe='')}"
+        path = self.operation.at(namespace, table)
         answer = await self.forward(replace(self.request, method="GET", path=path, query="", body=b"", headers=()))
         return answer.json()["metadata"] if answer.status == 200 else None
 
@@ -89,10 +90,13 @@ async def created_with_data(asked: Asked) -> Why:
     return None
 
 
-async def location(asked: Asked) -> Why:
-    """a location chosen by the client, on creation or later"""
-    if asked.operation.names[0].startswith("CREATE_TABLE") and asked.operation.body.get("location"):
-        return str(asked.operation.body["location"])
+async def location(asked: Asked, ours: str) -> Why:
+    """a location chosen by the client, on creation or later; but not one that ends in the table's name and `ours`, a
+    regular expression: Trino sends such a one with a plain CREATE TABLE"""
+    chosen = str(asked.operation.body.get("location") or "")
+    derived = re.fullmatch(f"{re.escape(asked.operation.table)}(?:{ours})?", chosen.rstrip("/").rpartition("/")[2])
+    if asked.operation.names[0].startswith("CREATE_TABLE") and chosen and not derived:
+        return chosen
     moved = (one for c in asked.operation.commits if not c.creates for one in c.of("set-location"))
     return next((str(one.get("location")) for one in moved), None)
 

@@ -86,7 +86,7 @@ def rest_properties(entry: Entry | None, prefix: str = "") -> dict[str, str]:
     """An entry as the REST clients of Iceberg's own libraries are told it, in Java and in Python alike."""
     told: dict[str, str] = {}
     if entry is not None:
-        told["warehouse"] = entry.warehouse
+        told["uri"] = entry.uri
         if entry.credential:
             told |= {"credential": entry.credential, "scope": entry.scope, "oauth2-server-uri": entry.token_uri}
         if entry.token:

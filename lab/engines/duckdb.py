@@ -1,7 +1,7 @@
 """DuckDB with its iceberg extension: SQL in a worker process.
 
 A setting whose name starts with `attach.` is an option of ATTACH (`attach.ACCESS_DELEGATION_MODE`), any other
-one is SET in the session (`TimeZone`); `warehouse` is what ATTACH names.
+one is SET in the session (`TimeZone`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Engine(WorkerEngine):
 
     @staticmethod
     def entered(entry: Entry) -> dict[str, str]:
-        told = {"warehouse": entry.warehouse}
+        told = {"attach.ENDPOINT": entry.uri}
         if entry.signed:
             raise LabError("DuckDB signs requests to AWS's own addresses alone")
         if entry.credential:

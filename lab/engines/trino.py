@@ -126,9 +126,9 @@ def _jars(cache: Cache, artefact: str, pattern: str) -> list[Path]:
 
 def _create_catalog(name: str, settings: Mapping[str, str], catalog: CatalogEndpoint) -> str:
     properties = {
-        "iceberg.rest-catalog.warehouse": catalog.warehouse,
-        **settings,
         "iceberg.rest-catalog.uri": catalog.uri,
+        **settings,
+        "iceberg.rest-catalog.warehouse": catalog.warehouse,
         "s3.endpoint": catalog.s3_endpoint,
         "s3.region": catalog.region,
     }
@@ -175,7 +175,7 @@ def settings(generation: Generation) -> dict[str, str]:
 def _entered(entry: Entry) -> dict[str, str]:
     """The catalog's settings by which Trino comes in so."""
     rest = "iceberg.rest-catalog."
-    told = {f"{rest}warehouse": entry.warehouse}
+    told = {f"{rest}uri": entry.uri}
     if entry.credential:
         told |= {f"{rest}oauth2.credential": entry.credential, f"{rest}oauth2.scope": entry.scope}
     if entry.token:
@@ -205,19 +205,20 @@ class Engine:
             raise LabError(f"{', '.join(fixed)} is in the environment of a whole Trino, not of a session")
         effective = {key: value for key, value in {**own, **changes}.items() if value is not None}
         properties = {k: v for k, v in effective.items() if k in changes and not k.startswith(_OF_THE_CATALOG)}
-        name = CATALOG
+        name, unmade = CATALOG, None
         if any(key.startswith(_OF_THE_CATALOG) for key in changes):
-            name = self._another({k: v for k, v in effective.items() if k.startswith(_OF_THE_CATALOG)})
+            name, unmade = self._another({k: v for k, v in effective.items() if k.startswith(_OF_THE_CATALOG)})
+        if unmade is not None and entry is None:
+            told = unmade.causes[0].message
+            raise LabError(f"{self._generation.name} makes no catalog with these settings: {told}")
         effective = entry.told(effective) if entry else effective
-        return Session(self._port, properties, effective, name)
+        return Session(self._port, properties, effective, name, unmade)
 
-    def _another(self, settings: Mapping[str, str]) -> str:
-        """The name of a catalog with these settings, which stays for whoever wants the same."""
+    def _another(self, settings: Mapping[str, str]) -> tuple[str, Failure | None]:
+        """The name of a catalog with these settings, which stays for whoever wants the same, and why it is not made."""
         name = f"{CATALOG}_{hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:8]}"
         answer = Session(self._port, {}, {}).execute(_create_catalog(name, settings, self._catalog))
-        if isinstance(answer, Failure):
-            raise LabError(f"{self._generation.name} makes no catalog with these settings: {answer.causes[0].message}")
-        return name
+        return name, answer if isinstance(answer, Failure) else None
 
     def versions(self) -> dict[str, str]:
         """Version of Trino, as it tells itself; that of Iceberg inside it, as declared: Trino can't be asked."""
@@ -237,10 +238,20 @@ class Session:
     """One client session: its properties, in the zone UTC."""
 
     def __init__(
-        self, port: int, properties: Mapping[str, str], settings: dict[str, str], catalog: str = CATALOG
+        self,
+        port: int,
+        properties: Mapping[str, str],
+        settings: dict[str, str],
+        catalog: str = CATALOG,
+        unmade: Failure | None = None,
     ) -> None:
-        """catalog: what Trino calls the catalog that is `lab` in statements and session properties."""
+        """catalog: what Trino calls the catalog that is `lab` in statements and session properties.
+
+        unmade: why that catalog could not be made, which then is the answer of each statement: Trino signs on when a
+        catalog is made.
+        """
         self.settings = settings
+        self._unmade = unmade
         self._catalog = catalog
         self._request = TrinoRequest(
             host=LOOPBACK,
@@ -258,6 +269,8 @@ class Session:
         """Rows, or the failure: first Trino's error name and message, then the Java cause chain it came of."""
         if not isinstance(statement, str):
             raise LabError(f"Trino understands SQL, not the call {statement.op}; give the step its SQL")
+        if self._unmade is not None:
+            return self._unmade
         query = TrinoQuery(self._request, _LAB.sub(self._catalog, statement), legacy_primitive_types=True)
         try:
             data = list(query.execute())

@@ -96,13 +96,12 @@ def serve(part: str, name: str, host: Host, settings: Settings) -> None:
             secret = settings.sign_on_secret or secrets.token_urlsafe(32)
             process, _ = gateway.launch(host)
             upstream = reference.start(host, settings.store, lambda: None)
-            warehouse = reference.warehouse(settings.store)
-            gateway.serve(host, process, settings.store, upstream, warehouse, secret)
+            gateway.serve(host, process, settings.store, upstream, secret)
         case "gateway":
             secret = settings.sign_on_secret or secrets.token_urlsafe(32)
             process, _ = gateway.launch(host)
             server = polaris.upstream(settings.polaris_url, settings.polaris_secret)
-            gateway.serve(host, process, settings.store, server, polaris.CATALOG, secret)
+            gateway.serve(host, process, settings.store, server, secret)
         case "engine":
             generation = GENERATIONS[name]
             _, endpoint = adapter(generation.kind).launch(host, generation, settings.catalog)

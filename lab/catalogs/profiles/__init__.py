@@ -11,8 +11,8 @@
                                  `status`, `type`, `message` of the refusal; or `amend` instead of a refusal
                                  `beyond`: engines for which it refuses more than the claim, and why
 
-A door is a profile's name, with what is otherwise than in its file; it is an engine's `warehouse` and, from then on,
-the prefix of what that engine asks: `horizon~off=W-no-ctas~token-seconds=4`.
+A door is a profile's name, with what is otherwise than in its file, and the last part of the URI that an engine is
+given for its catalog: `http://127.0.0.1:…/horizon~off=W-no-ctas~token-seconds=4`.
 """
 
 from __future__ import annotations
@@ -103,15 +103,10 @@ def tagged(terms: str, tag: str) -> str:
     return f"{terms}{_CHANGE}{_TAG}={tag}"
 
 
-def named(segment: str) -> Door | None:
-    """The door that a raw path segment or a warehouse names, None where it names no profile. Raises LabError."""
-    name = unquote(segment)
-    return door(name) if name.partition(_CHANGE)[0] in known() else None
-
-
 @lru_cache(256)
-def door(name: str) -> Door:
-    """A profile with its changes. Raises LabError that says what can be changed."""
+def door(segment: str) -> Door:
+    """A profile with its changes, by a raw segment of a path. Raises LabError that says what can be changed."""
+    name = unquote(segment)
     of, *changes = name.split(_CHANGE)
     found = known().get(of)
     if found is None:

@@ -38,15 +38,13 @@ class Session:
             "s3_region": catalog["region"],
         }
         options = {"TYPE": "iceberg", "ENDPOINT": catalog["uri"]}
-        settings = {"warehouse": catalog["warehouse"], **settings}
-        warehouse = settings.pop("warehouse")
         for name, value in {**addresses, **settings}.items():
             if name.startswith(ATTACH):
                 options[name.removeprefix(ATTACH)] = value
             else:
                 self._connection.execute(f"SET {name} = {_quoted(value)}")
         listed = ", ".join(f"{name} {_quoted(value)}" for name, value in options.items())
-        self._connection.execute(f"ATTACH {_quoted(warehouse)} AS lab ({listed})")
+        self._connection.execute(f"ATTACH {_quoted(catalog['warehouse'])} AS lab ({listed})")
 
     def execute(self, text: str) -> tuple[list[tuple[str, str]], list[tuple[Any, ...]]]:
         """Run the text's statements in order; the last one's answer counts."""
