@@ -215,6 +215,7 @@ class Step:
     second: bool = False  # done by the reader (the second engine of a pair) instead of the writer
     always: bool = False  # of a look: taken after a failure too, to see what the failure left
     wait: float = 0.0  # seconds that pass before it is said
+    gives: str = ""  # its one value is what this placeholder of later steps stands for
 
     def statement(self, kind: str) -> Statement | None:
         """What this step says to an engine of this kind; None where it has no words for it."""

@@ -26,7 +26,7 @@ from lab.catalogs import CatalogEndpoint
 from lab.catalogs.signing import Entry, SignOn
 from lab.engines import Engine, Session, adapter
 from lab.errors import LabError
-from lab.model import Access, Cell, Failure, Generation, Observation, Step, StepResult, Table
+from lab.model import Access, Cell, Failure, Generation, Observation, Rows, Step, StepResult, Table
 from lab.plan import Case, Selection, control_of
 from lab.provision import NotProvided
 from lab.records.record import Recorded, Recorder
@@ -333,6 +333,8 @@ class Run:
                         continue
                     done.append(gate.noted(say(session, who, case.behaviour.table, step, filling)))
                     answer = done[-1].answer
+                    if step.gives and isinstance(answer, Rows):
+                        filling[step.gives] = str(answer.rows[0][0])
                     if isinstance(answer, Failure):
                         if not answer.crash:
                             self._tables.get(ORDERS_V2, NAMESPACE).result()

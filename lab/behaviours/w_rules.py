@@ -2,42 +2,272 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from lab.model import Access, Behaviour, Expect, Outcome, Step, Variant
-from lab.tables.orders import ORDERS_V2
+from lab.behaviours.h_delete import AT_ONCE, EXPIRE
+from lab.behaviours.orders_steps import HISTORY, SSD, insert, read, set_quantity
+from lab.model import Access, Behaviour, Call, Expect, Outcome, Step, Table, Variant
+from lab.tables.orders import ORDERS_V2, ORDERS_V3, order
 
+SOURCE = "W, considerations for accessing tables with external engines"
 SQL = ("duckdb", "spark", "trino")
-LEFTOVERS = Step("leftovers", look="leftovers", always=True)
+KEYBOARD, MOUSE, MONITOR = ORDERS_V2.rows
+UPDATED = order(1, "keyboard", 9, "4500.00", "2026-07-01 09:00", "snowflake")
+# Taken after a refusal too: is everything as it was, and what did the refused statement leave?
+AFTER = (
+    replace(HISTORY, always=True),
+    Step("orphans", look="orphans", always=True),
+    Step("leftovers", look="leftovers", always=True),
+)
+_TABLE = {"namespace": "{namespace}", "table": "{table_name}"}
+TODAY = (Expect(Outcome.WORKS, "?"),)
 
 
-def ruled(claim: str, profile: str = "horizon", **more: Any) -> tuple[Variant, Variant]:
+def ruled(claim: str, profile: str = "horizon", name: str = "rule", **more: Any) -> tuple[Variant, Variant]:
     """The rule, and its twin in which only this rule is off."""
     return (
-        Variant("rule", access=Access(profile), **more),
-        Variant("rule-off", access=Access(f"{profile}~off={claim}"), **more),
+        Variant(name, access=Access(profile), **more),
+        Variant(f"{name}-off", access=Access(f"{profile}~off={claim}"), **more),
     )
 
 
-NO_CTAS = Behaviour(
-    id="W-no-ctas",
-    title="CREATE TABLE AS SELECT",
-    source="W, considerations for external engines",
-    document="CREATE TABLE AS SELECT is refused",
-    table=ORDERS_V2,
-    steps=(
-        Step(
-            "ctas",
-            {
-                "spark": "CREATE TABLE lab.{namespace}.COPY USING iceberg AS SELECT * FROM {table}",
-                "*": "CREATE TABLE lab.{namespace}.COPY AS SELECT * FROM {table}",
-            },
-        ),
-        Step("read", "SELECT * FROM lab.{namespace}.COPY", truth=ORDERS_V2.rows),
-        LEFTOVERS,
+def rule(
+    claim: str,
+    title: str,
+    document: str,
+    *steps: Step,
+    table: Table = ORDERS_V2,
+    expect: tuple[Expect, ...] = TODAY,
+    variants: tuple[Variant, ...] = (),
+    kinds: tuple[str, ...] = ("duckdb", "pyiceberg", "spark", "trino"),
+    **more: Any,
+) -> Behaviour:
+    """A rule of Horizon's: these statements are refused by it and work without it, and what a refusal leaves."""
+    return Behaviour(
+        id=claim,
+        title=title,
+        source=SOURCE,
+        document=document,
+        table=table,
+        steps=(*steps, *AFTER),
+        variants=variants or ruled(claim, **more),
+        expect=expect,
+        tags=(f"v{table.format_version}", "write", "access", "rules"),
+        kinds=kinds,
+    )
+
+
+# ---------------------------------------------------------------- how a table is made
+NO_CTAS = rule(
+    "W-no-ctas",
+    "CREATE TABLE AS SELECT",
+    "CREATE TABLE AS SELECT is refused",
+    Step(
+        "ctas",
+        {
+            "spark": "CREATE TABLE lab.{namespace}.COPY USING iceberg AS SELECT * FROM {table}",
+            "*": "CREATE TABLE lab.{namespace}.COPY AS SELECT * FROM {table}",
+        },
     ),
-    variants=ruled("W-no-ctas"),
-    expect=(Expect(Outcome.WORKS, "?"),),
-    tags=("v2", "write", "access"),
+    Step("read", "SELECT * FROM lab.{namespace}.COPY", truth=ORDERS_V2.rows),
     kinds=SQL,
+    variants=(
+        *ruled("W-no-ctas"),
+        Variant(
+            "plain-create",
+            access=Access("horizon"),
+            steps=(
+                Step(
+                    "create",
+                    {
+                        "spark": "CREATE TABLE lab.{namespace}.PLAIN (n int) USING iceberg",
+                        "*": "CREATE TABLE lab.{namespace}.PLAIN (n int)",
+                    },
+                ),
+                Step("insert", "INSERT INTO lab.{namespace}.PLAIN VALUES (1)"),
+                Step("read", "SELECT * FROM lab.{namespace}.PLAIN", truth=((1,),)),
+                *AFTER,
+            ),
+        ),
+    ),
+)
+ELSEWHERE = "s3://lab/warehouse/{namespace}/chosen"
+NO_LOCATION = rule(
+    "W-no-location",
+    "CREATE TABLE with a location",
+    "CREATE TABLE may not choose a base location",
+    Step(
+        "create",
+        {
+            "spark": f"CREATE TABLE lab.{{namespace}}.PLACED (n int) USING iceberg LOCATION '{ELSEWHERE}'",
+            "trino": f"CREATE TABLE lab.{{namespace}}.PLACED (n int) WITH (location = '{ELSEWHERE}')",
+            "duckdb": f"CREATE TABLE lab.{{namespace}}.PLACED (n int) WITH ('location' = '{ELSEWHERE}')",
+        },
+        Call(
+            "create_table",
+            {"namespace": "{namespace}", "table": "PLACED", "schema": [("n", "int", False)], "location": ELSEWHERE},
+        ),
+    ),
+    Step(
+        "read",
+        "SELECT * FROM lab.{namespace}.PLACED",
+        Call("scan", {"namespace": "{namespace}", "table": "PLACED"}),
+        truth=(),
+    ),
+)
+NO_REGISTER = rule(
+    "W-no-register",
+    "Registering a table from its metadata",
+    "no register table",
+    Step(
+        "metadata",
+        {
+            "spark": "SELECT file FROM {table}.metadata_log_entries ORDER BY timestamp DESC LIMIT 1",
+            "trino": 'SELECT file FROM lab.{namespace}."{table_name}$metadata_log_entries" ORDER BY timestamp DESC LIMIT 1',
+        },
+        gives="metadata",
+        optional=True,
+    ),
+    Step(
+        "register",
+        {
+            "spark": "CALL lab.system.register_table(table => '{namespace}.AGAIN', metadata_file => '{metadata}')",
+            "trino": "CALL lab.system.register_table(schema_name => '{namespace_lower}', table_name => 'again', "
+            "table_location => 's3://lab/warehouse/{namespace}/{table_name}')",
+        },
+        Call("register", {**_TABLE, "name": "AGAIN"}),
+    ),
+    Step(
+        "read",
+        "SELECT * FROM lab.{namespace}.AGAIN",
+        Call("scan", {"namespace": "{namespace}", "table": "AGAIN"}),
+        truth=ORDERS_V2.rows,
+    ),
+    variants=(
+        *ruled("W-no-register", generations="pyiceberg-*,spark-*"),
+        *ruled("W-no-register", generations="trino-*", settings={"iceberg.register-table-procedure.enabled": "true"}),
+    ),
+    kinds=("pyiceberg", "spark", "trino"),
+)
+
+# ---------------------------------------------------------------- how rows are changed
+COW_ONLY = rule(
+    "W-cow-only",
+    "UPDATE by merge-on-read",
+    "only copy-on-write may change rows; row-level (merge-on-read) writes are refused",
+    set_quantity(1, 9),
+    read(ORDERS_V2, UPDATED, MOUSE, MONITOR),
+    variants=(
+        *ruled("W-cow-only", properties={"write.update.mode": "merge-on-read"}),
+        Variant("copy-on-write", access=Access("horizon"), properties={"write.update.mode": "copy-on-write"}),
+    ),
+)
+NO_V3_WRITE = rule(
+    "W-no-v3-write",
+    "INSERT into v3",
+    "v3 tables were read-only before general availability",
+    read(ORDERS_V3, name="before"),
+    insert(SSD),
+    read(ORDERS_V3, *ORDERS_V3.rows, SSD),
+    table=ORDERS_V3,
+    profile="horizon-preview",
+)
+POLICIES = rule(
+    "W-policies",
+    "INSERT into a table under a masking policy",
+    "masked, row-filtered or tagged tables cannot be written",
+    read(ORDERS_V2, name="before"),
+    insert(SSD),
+    read(ORDERS_V2, *ORDERS_V2.rows, SSD),
+    properties={"lab.horizon.policy": "masking"},
+)
+NOT_WRITABLE = rule(
+    "W-not-writable",
+    "INSERT into a table on a KMS-encrypted volume",
+    "no writes to tables on KMS-encrypted volumes, dynamic, shared or converted tables",
+    read(ORDERS_V2, name="before"),
+    insert(SSD),
+    read(ORDERS_V2, *ORDERS_V2.rows, SSD),
+    properties={"lab.horizon.read-only": "kms"},
+)
+
+# ---------------------------------------------------------------- snapshots
+NO_REFS = rule(
+    "W-no-refs",
+    "A tag",
+    "no tags or branches",
+    Step("tag", {"spark": "ALTER TABLE {table} CREATE TAG first"}, Call("tag", {**_TABLE, "name": "first"})),
+    Step("refs", {"spark": "SELECT count(*) FROM {table}.refs"}, truth=((2,),), optional=True),
+    read(ORDERS_V2),
+    kinds=("pyiceberg", "spark"),
+)
+NO_ROLLBACK = rule(
+    "W-no-rollback",
+    "Rollback to the snapshot before",
+    "no rollback to an earlier snapshot",
+    Step(
+        "first",
+        {
+            "spark": "SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at DESC LIMIT 1",
+            "trino": 'SELECT snapshot_id FROM lab.{namespace}."{table_name}$snapshots" ORDER BY committed_at DESC LIMIT 1',
+        },
+        gives="first",
+        optional=True,
+    ),
+    insert(SSD),
+    Step(
+        "rollback",
+        {
+            "spark": "CALL lab.system.rollback_to_snapshot('{namespace}.{table_name}', {first})",
+            "trino": "ALTER TABLE {table} EXECUTE rollback_to_snapshot({first})",
+        },
+        Call("rollback", _TABLE),
+    ),
+    read(ORDERS_V2),
+    kinds=("pyiceberg", "spark", "trino"),
+)
+NO_EXPIRY = rule(
+    "W-no-expiry",
+    "Expiry of snapshots",
+    "no snapshot expiry",
+    insert(SSD),
+    EXPIRE,
+    read(ORDERS_V2, *ORDERS_V2.rows, SSD),
+    kinds=("pyiceberg", "spark", "trino"),
+    variants=(
+        *ruled("W-no-expiry", generations="pyiceberg-*,spark-*"),
+        *ruled("W-no-expiry", generations="trino-*", settings=AT_ONCE),
+    ),
+)
+NO_UPGRADE = rule(
+    "W-no-upgrade",
+    "Upgrade from v2 to v3",
+    "no upgrade from v2 to v3",
+    Step(
+        "upgrade",
+        {
+            "spark": "ALTER TABLE {table} SET TBLPROPERTIES ('format-version' = '3')",
+            "trino": "ALTER TABLE {table} SET PROPERTIES format_version = 3",
+        },
+        Call("upgrade", {**_TABLE, "version": 3}),
+    ),
+    read(ORDERS_V2),
+    kinds=("pyiceberg", "spark", "trino"),
+)
+
+# ---------------------------------------------------------------- credentials
+CLONE_VENDING = rule(
+    "W-clone-vending",
+    "Reading a cloned table with vended credentials",
+    "no vended credentials for cloned or converted tables",
+    read(ORDERS_V2),
+    properties={"lab.horizon.cloned": "true"},
+)
+OWNER_VOLUME = rule(
+    "W-owner-volume",
+    "Reading a table whose owner lost its storage volume",
+    "if the owner's role loses the storage volume, every request that asks for vended credentials fails",
+    read(ORDERS_V2),
+    properties={"lab.horizon.volume-revoked": "true"},
 )

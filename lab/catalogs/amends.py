@@ -37,8 +37,10 @@ def drop_defaults(asked: Asked, body: dict[str, Any]) -> bool:
     return changed
 
 
-def last_snapshots(asked: Asked, table: dict[str, Any], count: int) -> bool:
-    """of a loaded table's snapshots the last `count` are shown"""
+def last_snapshots(asked: Asked, table: dict[str, Any]) -> bool:
+    """of a loaded table's snapshots the last `shown-commits` are shown"""
+    assert asked.request.door is not None
+    count = int(asked.request.door.settings["shown-commits"])
     metadata = table["metadata"]
     shown = metadata.get("snapshots", [])[-count:]
     if len(shown) == len(metadata.get("snapshots", [])):

@@ -182,14 +182,6 @@ async def transforms(asked: Asked, allowed: Sequence[str] = ("identity", "void")
     return next((transform for transform in used if transform not in allowed), None)
 
 
-async def names(asked: Asked) -> Why:
-    """a namespace or table whose name is not in lower case"""
-    if asked.operation.names[0] not in ("CREATE_NAMESPACE", "CREATE_TABLE_DIRECT", "CREATE_TABLE_STAGED"):
-        return None
-    made = [*asked.operation.body.get("namespace", ()), asked.operation.body.get("name", "")]
-    return next((name for name in made if name != name.lower()), None)
-
-
 async def changed_type(asked: Asked, of: str) -> Why:
     """a column of type `of` that becomes one of another type"""
     async for before, after in _changed(asked):
@@ -251,6 +243,6 @@ TRIGGERS: Mapping[str, Trigger] = {
     trigger.__name__.replace("_", "-"): trigger
     for trigger in (
         *(operation, created_with_data, location, files, refs, rollback, upgrade, format_version, types, properties),
-        *(transforms, names, changed_type, changed_default, delegated, written),
+        *(transforms, changed_type, changed_default, delegated, written),
     )
 }

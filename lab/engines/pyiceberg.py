@@ -9,7 +9,7 @@ dicts by column name; a column left out is null.
     create_namespace(namespace)
     drop_namespace(namespace)
     list_tables(namespace)                                            → table
-    create_table(namespace, table, schema, properties, partition)
+    create_table(namespace, table, schema, properties, partition, location)
         schema: (name, Iceberg type, required) each; properties may hold `format-version`;
         partition: (column, transform) each, the transform in Iceberg's words (`day`, `bucket[16]`)
     drop_table(namespace, table, purge)
@@ -26,6 +26,14 @@ dicts by column name; a column left out is null.
         memory, `overwrite` the matching ones with them.
     expire_snapshots(namespace, table)
         all but the current one; PyIceberg takes them out of the metadata and deletes no file
+    register(namespace, table, name)
+        its present metadata under a further name
+    set_properties(namespace, table, properties)
+    upgrade(namespace, table, version)
+    tag(namespace, table, name)
+        the current snapshot
+    rollback(namespace, table)
+        to the snapshot before the current one
 
 Settings are properties of PyIceberg's catalog.
 """

@@ -32,6 +32,7 @@ SETTINGS: Mapping[str, str] = {
     "expired-status": "401",  # what an expired token is answered with; the REST specification has 419 for it
     "vended-seconds": "3600",  # how long vended keys live, as far as the store goes along
     "vending-deny": "",  # S3 actions that vended sessions lack, comma-separated
+    "shown-commits": "0",  # of a loaded table so many snapshots are shown, the newest; 0: all
     "lag-seconds": "0",  # how long a commit made elsewhere stays unseen
     "token-claim": "H-token-expiry",  # whose rule a refused token is
     "privilege-claim": "H-privileges",
