@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 from lab.catalogs.keyring import Caller
 from lab.catalogs.operations import Operation, operation
@@ -62,7 +63,7 @@ class Authorisation:
             if lacking := self.lacking(door, caller, op, table):
                 return await self._refused(request, forward, door, op, lacking)
         response = await forward(replace(request, may_write=not self.lacking(door, caller, WRITE, _table(asked))))
-        if response.status == 200:
+        if response.status in (200, 204):
             self._remember(asked, caller)
         return response
 
@@ -103,6 +104,10 @@ class Authorisation:
     def _remember(self, asked: Operation, caller: Caller) -> None:
         if asked.names[0] in ("CREATE_TABLE_DIRECT", "REGISTER_TABLE"):
             self.made[_table(asked)] = caller.role
+        if asked.names[0].startswith("DROP_TABLE"):
+            self.made.pop(_table(asked), None)
+        if asked.names[0] == "RENAME_TABLE" and (owner := self.made.pop(_named(asked.body, "source"), None)):
+            self.made[_named(asked.body, "destination")] = owner
         for commit in asked.commits:
             if commit.creates:
                 self.made[commit.namespace, commit.table] = caller.role
@@ -113,11 +118,16 @@ def _pairs(asked: Operation) -> Iterable[tuple[str, Table]]:
     if asked.commits:
         return [(op, (commit.namespace, commit.table)) for commit in asked.commits for op in commit.operations]
     if asked.names[0].startswith("RENAME"):
-        source = asked.body.get("source", {})
-        return [(asked.names[0], ("\x1f".join(source.get("namespace", ())), str(source.get("name", ""))))]
+        return [(asked.names[0], _named(asked.body, "source"))]
     if asked.names[0] == "CREATE_NAMESPACE":
         return [(asked.names[0], ("\x1f".join(asked.body.get("namespace", ())), ""))]
     return [(op, _table(asked)) for op in asked.names]
+
+
+def _named(body: Mapping[str, Any], what: str) -> Table:
+    """A table that a body names."""
+    told = body.get(what) or {}
+    return "\x1f".join(told.get("namespace", ())), str(told.get("name", ""))
 
 
 def _table(asked: Operation) -> Table:

@@ -125,6 +125,8 @@ class Vending:
         table["config"] = self._config(credentials)
         table["storage-credentials"] = [{"prefix": terms.location + "/", "config": table["config"]}]
         notes = {**response.notes, "vended": True, **({"denied": terms.deny} if terms.deny else {})}
+        if request.door is not None and not request.may_write:
+            notes["amended"] = [*notes.get("amended", ()), request.door.settings["privilege-claim"]]
         return Response(response.status, response.headers, notes=notes).with_json(table)
 
     async def _credentials(self, terms: Terms) -> Credentials:

@@ -28,6 +28,7 @@ dicts by column name; a column left out is null.
         all but the current one; PyIceberg takes them out of the metadata and deletes no file
     register(namespace, table, name)
         its present metadata under a further name
+    add_column(namespace, table, name, type)
     set_properties(namespace, table, properties)
     upgrade(namespace, table, version)
     tag(namespace, table, name)

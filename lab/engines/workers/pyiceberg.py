@@ -221,6 +221,12 @@ def set_properties(catalog: RestCatalog, namespace: str, table: str, properties:
     return NOTHING
 
 
+def add_column(catalog: RestCatalog, namespace: str, table: str, name: str, type: str) -> Answer:
+    with catalog.load_table(_name(namespace, table)).update_schema() as update:
+        update.add_column(name, NestedField(1, name, type, required=False).field_type)
+    return NOTHING
+
+
 def upgrade(catalog: RestCatalog, namespace: str, table: str, version: int) -> Answer:
     with catalog.load_table(_name(namespace, table)).transaction() as transaction:
         transaction.upgrade_table_version(version)
@@ -258,6 +264,7 @@ OPERATIONS = {
         update,
         expire_snapshots,
         register,
+        add_column,
         set_properties,
         upgrade,
         tag,
