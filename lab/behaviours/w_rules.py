@@ -133,8 +133,6 @@ NO_REGISTER = rule(
         "register",
         {
             "spark": "CALL lab.system.register_table(table => '{namespace}.AGAIN', metadata_file => '{metadata}')",
-            "trino": "CALL lab.system.register_table(schema_name => '{namespace_lower}', table_name => 'again', "
-            "table_location => 's3://lab/warehouse/{namespace}/{table_name}')",
         },
         Call("register", {**_TABLE, "name": "AGAIN"}),
     ),
@@ -144,11 +142,7 @@ NO_REGISTER = rule(
         Call("scan", {"namespace": "{namespace}", "table": "AGAIN"}),
         truth=ORDERS_V2.rows,
     ),
-    variants=(
-        *ruled("W-no-register", generations="pyiceberg-*,spark-*"),
-        *ruled("W-no-register", generations="trino-*", settings={"iceberg.register-table-procedure.enabled": "true"}),
-    ),
-    kinds=("pyiceberg", "spark", "trino"),
+    kinds=("pyiceberg", "spark"),
 )
 
 # ---------------------------------------------------------------- how rows are changed

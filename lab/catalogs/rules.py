@@ -30,7 +30,8 @@ class Rules:
         for rule in door.rules:
             if not rule.amends and (why := await TRIGGERS[rule.trigger](asked, **rule.words)):
                 refused = error(rule.status, rule.type, rule.message.replace("{why}", why), rule=rule.id)
-                return replace(refused, notes={**refused.notes, "why": why})
+                beyond = {"beyond": dict(rule.beyond)} if rule.beyond else {}
+                return replace(refused, notes={**refused.notes, "why": why, **beyond})
         amending = [rule for rule in door.rules if rule.amends]
         return await self._amended(asked, amending) if amending else await forward(request)
 

@@ -10,7 +10,7 @@ import asyncio
 import io
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,14 +34,17 @@ class Asked:
     request: Request
     forward: Forward
     store: StoreEndpoint
+    loaded: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)  # by path: once a request
 
     async def metadata(self, commit: Commit | None = None) -> Mapping[str, Any] | None:
         """The table's, as the catalog has it; None where there is no such table."""
         namespace = commit.namespace if commit else self.operation.namespace
         table = commit.table if commit else self.operation.table
         path = self.operation.at(namespace, table)
-        answer = await self.forward(replace(self.request, method="GET", path=path, query="", body=b"", headers=()))
-        return answer.json()["metadata"] if answer.status == 200 else None
+        if path not in self.loaded:
+            answer = await self.forward(replace(self.request, method="GET", path=path, query="", body=b"", headers=()))
+            self.loaded[path] = answer.json()["metadata"] if answer.status == 200 else None
+        return self.loaded[path]
 
     async def added(self, commit: Commit) -> list[str]:
         """Kind of each file that the commit's snapshots add, read from their manifests: `data`, `position-delete`…"""
@@ -228,11 +231,11 @@ async def _changed(asked: Asked) -> Any:
         if present is None:
             continue
         current = {s["schema-id"]: s for s in present["schemas"]}[present["current-schema-id"]]
-        known = {field["id"]: field for field in current["fields"]}
+        known = {column["id"]: column for column in current["fields"]}
         for update in commit.of("add-schema"):
-            for field in update["schema"]["fields"]:
-                if field["id"] in known:
-                    yield known[field["id"]], field
+            for column in update["schema"]["fields"]:
+                if column["id"] in known:
+                    yield known[column["id"]], column
 
 
 def _version(found: int, least: int) -> Why:

@@ -194,7 +194,7 @@ def _place(location: str) -> tuple[str, str]:
     """Bucket and key prefix of a location. Raises ValueError."""
     parts = urlsplit(location)
     bucket, prefix = parts.netloc, parts.path.strip("/")
-    if parts.scheme not in ("s3", "s3a", "s3n") or not bucket or not prefix:
+    if parts.scheme not in ("s3", "s3a", "s3n") or not bucket or not prefix or {".", ".."} & set(prefix.split("/")):
         raise ValueError("not a location below a bucket")
     return bucket, prefix
 

@@ -44,7 +44,7 @@ SETTINGS = {
     "s3.path-style-access": "true",
 }
 CATALOG = "lab"
-_LAB = re.compile(rf"(?<![\w.'\"]){CATALOG}(?![\w'\"])")  # the catalog's name, as a word of a statement
+_LAB = re.compile(rf"(?<![\w.'\"/]){CATALOG}(?![\w'\"])")  # the catalog's name, as a word of a statement
 _SERVER_JARS, _PLUGIN_JARS = "lib/*", "*.jar"  # where an archive has them
 _OF_THE_CATALOG = ("iceberg.", "fs.", "s3.")
 _SERVER = {
