@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lab.behaviours.orders_steps import HDD, HISTORY, SSD, insert, read
-from lab.model import Access, Behaviour, Call, Expect, Outcome, Step, Variant
+from lab.behaviours.refusals import BAD_REQUEST, FORBIDDEN, OF_INSERT, OFF, REQUEST, claims, refused
+from lab.model import Access, Behaviour, Call, Claim, Expect, Outcome, Step, Variant
 from lab.tables.orders import ORDERS_V2
 
-TODAY = (Expect(Outcome.WORKS, "?"),)
 AFTER = (replace(HISTORY, always=True), Step("orphans", look="orphans", always=True))
 LAG = 5
 NO_LAG = "unity-uniform~lag-seconds=0"
@@ -26,7 +26,19 @@ MATRIX = Behaviour(
         Variant("uniform", access=Access(NO_LAG)),
         Variant("uniform-off", access=Access(f"{NO_LAG}~off=D-matrix")),
     ),
-    expect=TODAY,
+    claims=(Claim("*", Outcome.WORKS, variants="managed"), *claims(variants="uniform")),
+    expect=(
+        Expect(Outcome.WORKS, "read and write", variants="managed"),
+        *refused(
+            "D-matrix",
+            "insert",
+            "A Delta table with UniForm is read-only for Iceberg clients",
+            FORBIDDEN,
+            left=OF_INSERT,
+            variants="uniform",
+        ),
+        OFF,
+    ),
     tags=("v2", "write", "access", "rules"),
 )
 LAGGING = Behaviour(
@@ -48,7 +60,16 @@ LAGGING = Behaviour(
             steps=(insert(SSD), read(ORDERS_V2, *ORDERS_V2.rows, SSD, name="at-once")),
         ),
     ),
-    expect=TODAY,
+    claims=(Claim("*", Outcome.WORKS, variants="rule"),),
+    expect=(
+        Expect(
+            Outcome.WORKS,
+            "the reader sees the table as it was so long ago, and no error tells it so",
+            variants="rule",
+            facts={"at-once.amended": ["D-uniform-lag"]},
+        ),
+        OFF,
+    ),
     tags=("v2", "read", "access", "rules"),
 )
 _TABLE = {"namespace": "{namespace}", "table": "{table_name}"}
@@ -72,7 +93,11 @@ METADATA_PATH = Behaviour(
         Variant("rule", access=Access("unity-managed")),
         Variant("rule-off", access=Access("unity-managed~off=D-no-metadata-path")),
     ),
-    expect=TODAY,
+    claims=claims(),
+    expect=(
+        *refused("D-no-metadata-path", "set", "The table property write.metadata.path can't be set", BAD_REQUEST),
+        OFF,
+    ),
     tags=("v2", "write", "access", "rules"),
     kinds=("pyiceberg", "spark"),
 )
@@ -112,7 +137,19 @@ TRANSFORMS = Behaviour(
         Variant("rule", access=Access("unity-managed")),
         Variant("rule-off", access=Access("unity-managed~off=D-transforms")),
     ),
-    expect=TODAY,
+    claims=claims(),
+    expect=(
+        *refused(
+            "D-transforms",
+            "create",
+            "The partition transform bucket[4] is not supported",
+            BAD_REQUEST,
+            duckdb=REQUEST,
+            where="leftovers",
+            history=(),
+        ),
+        OFF,
+    ),
     tags=("v2", "write", "access", "rules"),
 )
 COUNT = {
@@ -146,6 +183,16 @@ THOUSAND = Behaviour(
             ),
         ),
     ),
-    expect=TODAY,
+    claims=(Claim("*", Outcome.WORKS, variants="rule"),),
+    expect=(
+        Expect(
+            Outcome.WORKS,
+            "every row is there: a snapshot has all files, whatever is left of the history before it. Only the history "
+            "is short",
+            variants="rule",
+            facts={"read.amended": ["D-thousand-commits"]},
+        ),
+        OFF,
+    ),
     tags=("v2", "read", "access", "rules"),
 )

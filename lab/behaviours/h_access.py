@@ -4,15 +4,58 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lab.behaviours.known import SPARK_3_2_NO_V3
 from lab.behaviours.orders_steps import HISTORY, SSD, insert, read
-from lab.model import Access, Behaviour, Call, Expect, Outcome, Step, Variant
+from lab.behaviours.refusals import (
+    BAD_REQUEST,
+    FORBIDDEN,
+    LOAD,
+    OF_INSERT,
+    OFF,
+    REQUEST,
+    UNAUTHORIZED,
+    claims,
+    refused,
+    ruled,
+)
+from lab.model import Access, Behaviour, Call, Chain, Claim, Expect, Outcome, Step, Trap, Variant
 from lab.tables.orders import ORDERS_V2, ORDERS_V3
 
 HORIZON = "horizon"
-OFF = f"{HORIZON}~off=H-privileges"
+UNCHECKED = f"{HORIZON}~off=H-privileges"
 AFTER = (replace(HISTORY, always=True), Step("orphans", look="orphans", always=True))
 WRITE = (read(ORDERS_V2, name="before"), insert(SSD), read(ORDERS_V2, *ORDERS_V2.rows, SSD), *AFTER)
-TODAY = (Expect(Outcome.WORKS, "?"),)
+
+
+CLEAN = {"orphans.data": 0, "orphans.metadata": 0}
+NO_GRANT = "the role has no grant on the table, and a table that it may not see is refused, not hidden"
+# How each kind of engine tells that its keys can't write, and that it has none.
+DENIED = {
+    "spark-*": ("S3Exception", "Access Denied"),
+    "trino-*": ("java.io.IOException", "Put failed for bucket"),
+    "duckdb-*": ("HTTPException", "Unable to connect to URL"),
+    "pyiceberg-*": ("OSError", "AWS Error ACCESS_DENIED"),
+}
+KEYLESS = {
+    "spark-*,trino-*": ("SdkClientException", "Unable to load credentials from any of the providers in the chain"),
+    "duckdb-*": ("HTTPException", "Unable to connect to URL"),
+    "pyiceberg-*": ("OSError", "When initiating multiple part upload"),
+}
+NO_PRIVILEGE = Trap(
+    "read-only-keys",
+    "INSERT fails with AccessDenied of S3 though the table can be read: the keys are a reader's",
+    "",
+    "org.apache.iceberg.aws.s3.S3OutputStream.close",
+    remedy="grant the role SELECT, INSERT, UPDATE, DELETE and TRUNCATE on the table: the catalog vends keys by these",
+)
+NO_KEYS = Trap(
+    "no-vended-keys",
+    "The table loads, and its files can't be read or written: no key came with it",
+    "",
+    "software.amazon.awssdk.auth.credentials.AwsCredentialsProviderChain.resolveCredentials",
+    remedy="ask for vended credentials: the header X-Iceberg-Access-Delegation: vended-credentials, in each engine's "
+    "own setting",
+)
 
 
 def as_(principal: str, terms: str = HORIZON) -> Access:
@@ -29,11 +72,30 @@ PRIVILEGES = Behaviour(
     variants=(
         Variant("all", access=as_("engineer")),
         Variant("insert-alone", access=as_("inserter")),
-        Variant("insert-alone-off", access=as_("inserter", OFF)),
+        Variant("insert-alone-off", access=as_("inserter", UNCHECKED)),
         Variant("select-alone", access=as_("reader")),
-        Variant("select-alone-off", access=as_("reader", OFF)),
+        Variant("select-alone-off", access=as_("reader", UNCHECKED)),
     ),
-    expect=TODAY,
+    claims=(Claim("*", Outcome.WORKS, variants="all"), Claim("*", Outcome.ERROR, variants="*-alone")),
+    expect=(
+        Expect(Outcome.WORKS, "all that the document lists", variants="all"),
+        OFF,
+        *(
+            Expect(
+                Outcome.ERROR,
+                "who may not write gets keys that can't: the store refuses the first data file with 403, before the "
+                "catalog is asked for a commit, and the error names S3, not a privilege. INSERT without UPDATE, DELETE "
+                "and TRUNCATE is as good as none",
+                generations=engines,
+                variants="*-alone",
+                failure=Chain((cause,)),
+                at="insert",
+                facts={"before.amended": ["H-privileges"], "history.operations": ["append"], **CLEAN},
+                trap=NO_PRIVILEGE,
+            )
+            for engines, cause in DENIED.items()
+        ),
+    ),
     tags=("v2", "write", "access"),
 )
 READ_ROLE = Behaviour(
@@ -46,9 +108,24 @@ READ_ROLE = Behaviour(
     variants=(
         Variant("granted", access=as_("analyst")),
         Variant("not-granted", access=as_("stranger")),
-        Variant("not-granted-off", access=as_("stranger", OFF)),
+        Variant("not-granted-off", access=as_("stranger", UNCHECKED)),
     ),
-    expect=TODAY,
+    claims=(Claim("*", Outcome.WORKS, variants="granted"), *claims(variants="not-granted")),
+    expect=(
+        Expect(Outcome.WORKS, "USAGE and SELECT are enough, and the keys are a reader's", variants="granted"),
+        *refused(
+            "H-privileges",
+            "read",
+            "is not authorized for op LOAD_TABLE",
+            FORBIDDEN,
+            duckdb=LOAD,
+            where="",
+            history=(),
+            variants="not-granted",
+            why=NO_GRANT,
+        ),
+        OFF,
+    ),
     tags=("v2", "read", "access"),
 )
 LATER = Step(
@@ -76,9 +153,24 @@ FUTURE_GRANTS = Behaviour(
     variants=(
         Variant("on-future-tables", access=as_("engineer"), second_access=as_("later-analyst")),
         Variant("on-all-tables", access=as_("engineer"), second_access=as_("analyst")),
-        Variant("on-all-tables-off", access=as_("engineer"), second_access=as_("analyst", OFF)),
+        Variant("on-all-tables-off", access=as_("engineer"), second_access=as_("analyst", UNCHECKED)),
     ),
-    expect=TODAY,
+    claims=(Claim("*", Outcome.WORKS, variants="on-future-tables"), *claims(variants="on-all-tables")),
+    expect=(
+        Expect(Outcome.WORKS, "the grant covers what is made after it", variants="on-future-tables"),
+        *refused(
+            "H-privileges",
+            "later",
+            "is not authorized for op LOAD_TABLE",
+            FORBIDDEN,
+            duckdb=LOAD,
+            where="",
+            history=(),
+            variants="on-all-tables",
+            why="the grant covers the tables of its day, not this one",
+        ),
+        OFF,
+    ),
     tags=("v2", "read", "access"),
 )
 DDL_PRIVILEGES = Behaviour(
@@ -103,10 +195,22 @@ DDL_PRIVILEGES = Behaviour(
     ),
     variants=(
         Variant("not-owner", access=as_("engineer")),
-        Variant("not-owner-off", access=as_("engineer", OFF)),
+        Variant("not-owner-off", access=as_("engineer", UNCHECKED)),
         Variant("owner", access=as_("owner")),
     ),
-    expect=TODAY,
+    claims=(Claim("*", Outcome.WORKS, variants="owner"), *claims(variants="not-owner")),
+    expect=(
+        *refused(
+            "H-privileges",
+            "alter",
+            "is not authorized for op ADD_TABLE_SCHEMA",
+            FORBIDDEN,
+            variants="not-owner",
+            why="all the privileges that writing takes are not OWNERSHIP",
+        ),
+        OFF,
+        Expect(Outcome.WORKS, "OWNERSHIP is enough", variants="owner"),
+    ),
     tags=("v2", "write", "access"),
 )
 CREATED = Behaviour(
@@ -142,7 +246,7 @@ CREATED = Behaviour(
         Step(
             "rename",
             {
-                "spark": "ALTER TABLE lab.{namespace}.MINE RENAME TO lab.{namespace}.OURS",
+                "spark": "ALTER TABLE lab.{namespace}.MINE RENAME TO {namespace}.OURS",
                 "trino": "ALTER TABLE lab.{namespace}.MINE RENAME TO lab.{namespace}.OURS",
                 "duckdb": "ALTER TABLE lab.{namespace}.MINE RENAME TO OURS",
             },
@@ -151,7 +255,21 @@ CREATED = Behaviour(
         Step("leftovers", look="leftovers", always=True),
     ),
     variants=(Variant(access=as_("engineer", f"{HORIZON}~off=W-cow-only")),),
-    expect=TODAY,
+    claims=(Claim("*", Outcome.WORKS),),
+    expect=(
+        Expect(
+            Outcome.WORKS,
+            "its maker owns it, and needs no OWNERSHIP that somebody grants. Trino's DROP removes the files too",
+            generations="trino-*",
+            facts={"leftovers.tables": ["ORDERS_V2"], "leftovers.data": 0, "leftovers.metadata": 0},
+        ),
+        Expect(
+            Outcome.WORKS,
+            "its maker owns it, and needs no OWNERSHIP that somebody grants. DROP takes the table out of the catalog; "
+            "its files stay, for no purge is asked for",
+            facts={"leftovers.tables": ["ORDERS_V2"]},
+        ),
+    ),
     tags=("v2", "write", "access"),
     kinds=("duckdb", "spark", "trino"),
 )
@@ -171,7 +289,29 @@ TOKEN_EXCHANGE = Behaviour(
         Variant("nothing", access=Access(HORIZON, by="nothing")),
         Variant("nothing-off", access=Access(f"{HORIZON}~off=H-token-expiry", by="nothing")),
     ),
-    expect=TODAY,
+    claims=(Claim("*", Outcome.WORKS, variants="as-it-is,exchanged"),),
+    expect=(
+        Expect(
+            Outcome.WORKS, "a bearer token like any other, for which no token endpoint is asked", variants="as-it-is"
+        ),
+        Expect(
+            Outcome.WORKS,
+            "the client's secret, with a client's id or without: it is exchanged at the token endpoint",
+            variants="exchanged,client-secret",
+        ),
+        *refused(
+            "H-token-expiry",
+            "read",
+            "Not authorized: ",
+            UNAUTHORIZED,
+            duckdb=REQUEST,
+            where="",
+            history=(),
+            variants="nothing",
+            why="no token, or one that is none",
+        ),
+        OFF,
+    ),
     tags=("v2", "read", "access"),
 )
 AUTH_KINDS = Behaviour(
@@ -185,7 +325,15 @@ AUTH_KINDS = Behaviour(
         Variant("external", access=Access(HORIZON, by="external")),
         Variant("key-pair", access=Access(HORIZON, by="key-pair")),
     ),
-    expect=TODAY,
+    claims=(Claim("*", Outcome.WORKS),),
+    expect=(
+        Expect(Outcome.WORKS, "a bearer token like any other, signed by somebody else", variants="external"),
+        Expect(
+            Outcome.WORKS,
+            "what the private key signed goes to the token endpoint as the client's secret",
+            variants="key-pair",
+        ),
+    ),
     tags=("v2", "read", "access"),
 )
 SIGV4 = Behaviour(
@@ -200,7 +348,41 @@ SIGV4 = Behaviour(
         Variant("unsigned", access=Access("s3tables", by="nothing")),
         Variant("unsigned-off", access=Access("s3tables~off=T-sigv4", by="nothing")),
     ),
-    expect=TODAY,
+    claims=(Claim("spark-*,trino-483", Outcome.WORKS, variants="signed"),),
+    expect=(
+        Expect(
+            Outcome.NOT_SUPPORTED,
+            "Trino signs requests since 477 (iceberg.rest-catalog.security has SIGV4)",
+            generations="trino-476",
+            variants="signed",
+            failure=Chain((("ApplicationConfigurationException", "Invalid value 'SIGV4'"),)),
+            at="read",
+        ),
+        Expect(
+            Outcome.ERROR,
+            "PyIceberg signs by boto3, which its extra pyarrow does not bring",
+            generations="pyiceberg-*",
+            variants="signed",
+            failure=Chain((("ModuleNotFoundError", "No module named 'boto3'"),)),
+            at="read",
+        ),
+        Expect(
+            Outcome.WORKS,
+            "each request is signed, the commit with its body too, which the gateway verifies by AWS's own library",
+            variants="signed",
+        ),
+        *refused(
+            "T-sigv4",
+            "read",
+            "Not authorized: ",
+            UNAUTHORIZED,
+            where="",
+            history=(),
+            variants="unsigned",
+            why="nothing that tells who asks",
+        ),
+        OFF,
+    ),
     tags=("v2", "read", "access"),
     kinds=("pyiceberg", "spark", "trino"),
 )
@@ -221,7 +403,22 @@ VENDING = Behaviour(
         Variant("not-asked-for", "duckdb-*", {"attach.ACCESS_DELEGATION_MODE": "none"}),
         Variant("not-asked-for", "trino-*", {"iceberg.rest-catalog.vended-credentials-enabled": "false"}),
     ),
-    expect=TODAY,
+    expect=(
+        Expect(Outcome.WORKS, "the engine holds no key of the store: it gets a session's with each table"),
+        *(
+            Expect(
+                Outcome.ERROR,
+                "no key comes with the table, and there is none elsewhere: the first file can't be written. A plain "
+                "read fails alike",
+                generations=engines,
+                variants="not-asked-for",
+                failure=Chain((cause,)),
+                at="insert",
+                trap=NO_KEYS,
+            )
+            for engines, cause in KEYLESS.items()
+        ),
+    )[::-1],
     tags=("v2", "write", "access"),
 )
 
@@ -236,7 +433,8 @@ FEDERATED_READ = Behaviour(
     steps=(insert(SSD), read(ORDERS_V2, *ORDERS_V2.rows, SSD, second=True)),
     variants=(Variant(second_access=Access(FEDERATION, by="token")),),
     pairs=(("*", "trino-*"),),
-    expect=TODAY,
+    claims=(Claim("*", Outcome.WORKS),),
+    expect=(Expect(Outcome.WORKS, "v2 passes through the federation unharmed, whoever wrote it"),),
     tags=("v2", "read", "access"),
 )
 FEDERATED_WRITE = Behaviour(
@@ -246,11 +444,19 @@ FEDERATED_WRITE = Behaviour(
     document="its INSERT is denied although every table and database privilege was granted",
     table=ORDERS_V2,
     steps=WRITE,
-    variants=(
-        Variant("rule", access=Access(FEDERATION, by="token")),
-        Variant("rule-off", access=Access(f"{FEDERATION}~off=H-federated-write", by="token")),
+    variants=ruled("H-federated-write", FEDERATION),
+    claims=claims(),
+    expect=(
+        *refused(
+            "H-federated-write",
+            "insert",
+            "Access denied: insufficient permissions for ADD_TABLE_SNAPSHOT",
+            FORBIDDEN,
+            left=OF_INSERT,
+            why="the federation refuses the commit, when the data file is written",
+        ),
+        OFF,
     ),
-    expect=TODAY,
     tags=("v2", "write", "access"),
 )
 FEDERATED_V3 = Behaviour(
@@ -260,10 +466,20 @@ FEDERATED_V3 = Behaviour(
     document="it refuses v3, reads and writes alike: Iceberg format version 3 is not supported",
     table=ORDERS_V3,
     steps=(read(ORDERS_V3), Step("history", look="history", always=True)),
-    variants=(
-        Variant("rule", access=Access(FEDERATION, by="token")),
-        Variant("rule-off", access=Access(f"{FEDERATION}~off=H-federated-v3", by="token")),
+    variants=ruled("H-federated-v3", FEDERATION),
+    claims=claims(),
+    expect=(
+        *refused(
+            "H-federated-v3",
+            "read",
+            "Iceberg format version 3 is not supported",
+            BAD_REQUEST,
+            duckdb=LOAD,
+            where="",
+            why="the federation refuses to load a table of v3",
+        ),
+        replace(SPARK_3_2_NO_V3, variants="rule-off"),
+        OFF,
     ),
-    expect=TODAY,
     tags=("v3", "read", "access"),
 )

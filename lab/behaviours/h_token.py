@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lab.behaviours.orders_steps import read
-from lab.model import Access, Behaviour, Expect, Outcome, Variant
+from lab.behaviours.refusals import LOAD, OFF, UNAUTHORIZED, refused
+from lab.model import Access, Behaviour, Claim, Expect, Outcome, Variant
 from lab.tables.orders import ORDERS_V2
 
 SECONDS = 10  # long enough for any engine's first statement
 TERMS = f"horizon~token-seconds={SECONDS}"
-LATER = replace(read(ORDERS_V2, name="later"), wait=SECONDS + 0.5)
+LATER = replace(read(ORDERS_V2, name="later"), wait=SECONDS + 2)  # a token ends at a whole second
 
 TOKEN_EXPIRY = Behaviour(
     id="H-token-expiry",
@@ -25,6 +26,34 @@ TOKEN_EXPIRY = Behaviour(
         Variant("credential", access=Access(TERMS)),
         Variant("pat", access=Access(TERMS, by="pat"), steps=(read(ORDERS_V2),)),
     ),
-    expect=(Expect(Outcome.WORKS, "?"),),
+    claims=(Claim("trino-*", Outcome.REFUSED_BY_RULE, variants="stored-token"),),
+    expect=(
+        Expect(
+            Outcome.WORKS,
+            "Iceberg's Java client reads `exp` of the token that it was given and exchanges it for a new one shortly "
+            "before (OAuth2Util.AuthSession): as long as the session lives and the token endpoint answers, a stored "
+            "token never expires",
+            generations="spark-*",
+            variants="stored-token",
+        ),
+        *refused(
+            "H-token-expiry",
+            "later",
+            "Not authorized: ",
+            UNAUTHORIZED,
+            duckdb=LOAD,
+            where="",
+            history=(),
+            variants="stored-token",
+            why="the token has expired, and the session has nothing by which to get another",
+        ),
+        OFF,
+        Expect(
+            Outcome.WORKS,
+            "who holds the credential gets a new token, before the old one expires or when it is refused",
+            variants="credential",
+        ),
+        Expect(Outcome.WORKS, "a PAT is no token of seconds", variants="pat"),
+    ),
     tags=("v2", "read", "access"),
 )

@@ -6,8 +6,20 @@ from dataclasses import replace
 from typing import Any
 
 from lab.behaviours.h_delete import AT_ONCE, EXPIRE
+from lab.behaviours.known import PYICEBERG_NO_V3_WRITE, SPARK_3_2_NO_V3
 from lab.behaviours.orders_steps import HISTORY, SSD, insert, read, set_quantity
-from lab.model import Access, Behaviour, Call, Expect, Outcome, Step, Table, Variant
+from lab.behaviours.refusals import (
+    BAD_REQUEST,
+    FORBIDDEN,
+    LOAD,
+    OF_INSERT,
+    OFF,
+    REQUEST,
+    claims,
+    refused,
+    ruled,
+)
+from lab.model import Access, Behaviour, Call, Chain, Expect, Outcome, Step, Table, Variant
 from lab.tables.orders import ORDERS_V2, ORDERS_V3, order
 
 SOURCE = "W, considerations for accessing tables with external engines"
@@ -22,15 +34,6 @@ AFTER = (
     Step("leftovers", look="leftovers", always=True),
 )
 _TABLE = {"namespace": "{namespace}", "table": "{table_name}"}
-TODAY = (Expect(Outcome.WORKS, "?"),)
-
-
-def ruled(claim: str, profile: str = "horizon", name: str = "rule", **more: Any) -> tuple[Variant, Variant]:
-    """The rule, and its twin in which only this rule is off."""
-    return (
-        Variant(name, access=Access(profile, OWNER), **more),
-        Variant(f"{name}-off", access=Access(f"{profile}~off={claim}", OWNER), **more),
-    )
 
 
 def rule(
@@ -39,7 +42,8 @@ def rule(
     document: str,
     *steps: Step,
     table: Table = ORDERS_V2,
-    expect: tuple[Expect, ...] = TODAY,
+    expect: tuple[Expect, ...] = (),
+    claimed: str = "*",
     variants: tuple[Variant, ...] = (),
     kinds: tuple[str, ...] = ("duckdb", "pyiceberg", "spark", "trino"),
     **more: Any,
@@ -52,8 +56,9 @@ def rule(
         document=document,
         table=table,
         steps=(*steps, *AFTER),
-        variants=variants or ruled(claim, **more),
-        expect=expect,
+        variants=variants or ruled(claim, "horizon", OWNER, **more),
+        expect=(*expect, OFF),
+        claims=claims(claimed),
         tags=(f"v{table.format_version}", "write", "access", "rules"),
         kinds=kinds,
     )
@@ -74,7 +79,7 @@ NO_CTAS = rule(
     Step("read", "SELECT * FROM lab.{namespace}.COPY", truth=ORDERS_V2.rows),
     kinds=SQL,
     variants=(
-        *ruled("W-no-ctas"),
+        *ruled("W-no-ctas", "horizon", OWNER),
         Variant(
             "plain-create",
             access=Access("horizon", OWNER),
@@ -90,6 +95,22 @@ NO_CTAS = rule(
                 Step("read", "SELECT * FROM lab.{namespace}.PLAIN", truth=((1,),)),
                 *AFTER,
             ),
+        ),
+    ),
+    expect=(
+        *refused(
+            "W-no-ctas",
+            "ctas",
+            "CREATE TABLE AS SELECT is not supported",
+            BAD_REQUEST,
+            left={"spark-*": (1, 0), "trino-476": (1, 0), "trino-483": (1, 1), "duckdb-*": (0, 2)},
+            where="leftovers",
+        ),
+        Expect(
+            Outcome.WORKS,
+            "a plain CREATE TABLE is told apart, though Trino and DuckDB stage it like a CREATE TABLE AS SELECT: the "
+            "commit that creates adds no data file",
+            variants="plain-create",
         ),
     ),
 )
@@ -116,6 +137,7 @@ NO_LOCATION = rule(
         Call("scan", {"namespace": "{namespace}", "table": "PLACED"}),
         truth=(),
     ),
+    expect=refused("W-no-location", "create", "location can't be chosen", BAD_REQUEST, duckdb=REQUEST),
 )
 NO_REGISTER = rule(
     "W-no-register",
@@ -143,6 +165,7 @@ NO_REGISTER = rule(
         truth=ORDERS_V2.rows,
     ),
     kinds=("pyiceberg", "spark"),
+    expect=refused("W-no-register", "register", "REGISTER_TABLE is not supported", BAD_REQUEST, where="leftovers"),
 )
 
 # ---------------------------------------------------------------- how rows are changed
@@ -153,9 +176,29 @@ COW_ONLY = rule(
     set_quantity(1, 9),
     read(ORDERS_V2, UPDATED, MOUSE, MONITOR),
     variants=(
-        *ruled("W-cow-only", properties={"write.update.mode": "merge-on-read"}),
+        *ruled("W-cow-only", "horizon", OWNER, properties={"write.update.mode": "merge-on-read"}),
         Variant("copy-on-write", access=Access("horizon", OWNER), properties={"write.update.mode": "copy-on-write"}),
     ),
+    expect=(
+        Expect(
+            Outcome.WORKS,
+            "copy-on-write, Spark's default, is what the rule lets pass",
+            generations="spark-*",
+            variants="copy-on-write",
+        ),
+        *refused(
+            "W-cow-only",
+            "update",
+            "Row-level deletes are not supported (copy-on-write only)",
+            BAD_REQUEST,
+            left={"spark-*": (0, 0), "trino-*": (2, 0), "duckdb-*": (0, 3)},
+            variants="rule,copy-on-write",
+            why="the catalog's rule, by what the manifests add. Trino and DuckDB have no copy-on-write at all, so that "
+            "no property of the table helps them",
+        )[:3],
+        Expect(Outcome.WORKS, "PyIceberg rewrites files, whatever the table asks for", generations="pyiceberg-*"),
+    ),
+    claimed="duckdb-*,spark-*,trino-*",
 )
 NO_V3_WRITE = rule(
     "W-no-v3-write",
@@ -165,7 +208,13 @@ NO_V3_WRITE = rule(
     insert(SSD),
     read(ORDERS_V3, *ORDERS_V3.rows, SSD),
     table=ORDERS_V3,
-    profile="horizon-preview",
+    variants=ruled("W-no-v3-write", "horizon-preview", OWNER),
+    expect=(
+        SPARK_3_2_NO_V3,
+        PYICEBERG_NO_V3_WRITE,
+        *refused("W-no-v3-write", "insert", "Writing format version 3 is not supported", BAD_REQUEST, left=OF_INSERT),
+    ),
+    claimed="duckdb-*,spark-3.5*,spark-4*,trino-*",
 )
 POLICIES = rule(
     "W-policies",
@@ -175,6 +224,7 @@ POLICIES = rule(
     insert(SSD),
     read(ORDERS_V2, *ORDERS_V2.rows, SSD),
     properties={"lab.horizon.policy": "masking"},
+    expect=refused("W-policies", "insert", "A table under a policy can't be written", FORBIDDEN, left=OF_INSERT),
 )
 NOT_WRITABLE = rule(
     "W-not-writable",
@@ -184,6 +234,9 @@ NOT_WRITABLE = rule(
     insert(SSD),
     read(ORDERS_V2, *ORDERS_V2.rows, SSD),
     properties={"lab.horizon.read-only": "kms"},
+    expect=refused(
+        "W-not-writable", "insert", "The table is read-only for external engines: kms", FORBIDDEN, left=OF_INSERT
+    ),
 )
 
 # ---------------------------------------------------------------- snapshots
@@ -195,6 +248,7 @@ NO_REFS = rule(
     Step("refs", {"spark": "SELECT count(*) FROM {table}.refs"}, truth=((2,),), optional=True),
     read(ORDERS_V2),
     kinds=("pyiceberg", "spark"),
+    expect=refused("W-no-refs", "tag", "Branches and tags are not supported: first", BAD_REQUEST),
 )
 NO_ROLLBACK = rule(
     "W-no-rollback",
@@ -220,6 +274,9 @@ NO_ROLLBACK = rule(
     ),
     read(ORDERS_V2),
     kinds=("pyiceberg", "spark", "trino"),
+    expect=refused(
+        "W-no-rollback", "rollback", "Rollback is not supported: ", BAD_REQUEST, history=("append", "append")
+    ),
 )
 NO_EXPIRY = rule(
     "W-no-expiry",
@@ -230,8 +287,11 @@ NO_EXPIRY = rule(
     read(ORDERS_V2, *ORDERS_V2.rows, SSD),
     kinds=("pyiceberg", "spark", "trino"),
     variants=(
-        *ruled("W-no-expiry", generations="pyiceberg-*,spark-*"),
-        *ruled("W-no-expiry", generations="trino-*", settings=AT_ONCE),
+        *ruled("W-no-expiry", "horizon", OWNER, generations="pyiceberg-*,spark-*"),
+        *ruled("W-no-expiry", "horizon", OWNER, generations="trino-*", settings=AT_ONCE),
+    ),
+    expect=refused(
+        "W-no-expiry", "expire", "Snapshot expiry is not supported", BAD_REQUEST, history=("append", "append")
     ),
 )
 NO_UPGRADE = rule(
@@ -248,6 +308,31 @@ NO_UPGRADE = rule(
     ),
     read(ORDERS_V2),
     kinds=("pyiceberg", "spark", "trino"),
+    expect=(
+        Expect(
+            Outcome.NOT_SUPPORTED,
+            "Iceberg 1.4 knows format versions up to 2, and asks no catalog",
+            generations="spark-3.2*",
+            failure=Chain((("IllegalArgumentException", "Cannot upgrade table to unsupported format version: v3"),)),
+            at="upgrade",
+        ),
+        Expect(
+            Outcome.NOT_SUPPORTED,
+            "PyIceberg upgrades to v2 at most, and asks no catalog",
+            generations="pyiceberg-*",
+            failure=Chain((("ValueError", "Unsupported table format version: 3"),)),
+            at="upgrade",
+        ),
+        Expect(
+            Outcome.NOT_SUPPORTED,
+            "Trino 476 knows format versions up to 2, and asks no catalog",
+            generations="trino-476",
+            failure=Chain((("INVALID_TABLE_PROPERTY", "Unable to set catalog"),)),
+            at="upgrade",
+        ),
+        *refused("W-no-upgrade", "upgrade", "Upgrading a table's format version is not supported: 2 to 3", BAD_REQUEST),
+    ),
+    claimed="spark-3.5*,spark-4*,trino-483",
 )
 
 # ---------------------------------------------------------------- credentials
@@ -257,6 +342,9 @@ CLONE_VENDING = rule(
     "no vended credentials for cloned or converted tables",
     read(ORDERS_V2),
     properties={"lab.horizon.cloned": "true"},
+    expect=refused(
+        "W-clone-vending", "read", "Credential vending is not supported for a cloned", FORBIDDEN, duckdb=LOAD
+    ),
 )
 OWNER_VOLUME = rule(
     "W-owner-volume",
@@ -264,4 +352,5 @@ OWNER_VOLUME = rule(
     "if the owner's role loses the storage volume, every request that asks for vended credentials fails",
     read(ORDERS_V2),
     properties={"lab.horizon.volume-revoked": "true"},
+    expect=refused("W-owner-volume", "read", "Credentials can't be vended: the table owner's", FORBIDDEN, duckdb=LOAD),
 )

@@ -69,7 +69,10 @@ RESPONSES: Mapping[str, Callable[..., bool]] = {"last-snapshots": last_snapshots
 
 
 def request(name: str, asked: Asked, sent: Request, **words: Any) -> Request | None:
-    """The request as it goes on."""
+    """The request as it goes on. What will be amended on its way back is asked for whole: a client may know it as it
+    was amended before."""
+    if name in RESPONSES and sent.header("if-none-match"):
+        return replace(sent, headers=tuple(pair for pair in sent.headers if pair[0] != "if-none-match"))
     body = sent.json() if name in REQUESTS else None
     if not isinstance(body, dict) or not REQUESTS[name](asked, body, **words):
         return None
@@ -81,7 +84,10 @@ async def response(name: str, asked: Asked, came: Response, **words: Any) -> Res
     if name not in RESPONSES or came.status != 200 or asked.operation.names != ("LOAD_TABLE",):
         return None
     table = came.json()
-    return came.with_json(table) if await asyncio.to_thread(RESPONSES[name], asked, table, **words) else None
+    if not await asyncio.to_thread(RESPONSES[name], asked, table, **words):
+        return None
+    kept = tuple((name, value) for name, value in came.headers if name != "etag")  # it is another answer's
+    return replace(came, headers=kept).with_json(table)
 
 
 def _fields(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

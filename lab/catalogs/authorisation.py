@@ -84,7 +84,7 @@ class Authorisation:
             for grant in grants.get(caller.role, ())
             if grant.future or table not in self.made
             for privilege in grant.privileges
-            if fnmatchcase(name, grant.on) or (privilege == USAGE and fnmatchcase(table[0], grant.on.split(".")[0]))
+            if _matches(name, grant.on) or (privilege == USAGE and _matches(table[0], grant.on.split(".")[0]))
         }
         return [] if OWNERSHIP in held else [privilege for privilege in needed if privilege not in held]
 
@@ -116,6 +116,11 @@ class Authorisation:
         for commit in asked.commits:
             if commit.creates:
                 self.made[commit.namespace, commit.table] = caller.role
+
+
+def _matches(name: str, globs: str) -> bool:
+    """In either case: an engine that folds names makes them in lower case."""
+    return fnmatchcase(name.lower(), globs.lower())
 
 
 def _pairs(asked: Operation) -> Iterable[tuple[str, Table]]:

@@ -40,7 +40,8 @@ class Rules:
         for rule in rules:
             changed = amends.request(rule.trigger, asked, request, **rule.words)
             if changed is not None:
-                request, done = changed, [*done, rule.id]
+                done += [rule.id] * (changed.body != request.body)
+                request = changed
         response = await asked.forward(request)
         for rule in rules:
             answered = await amends.response(rule.trigger, asked, response, **rule.words)
