@@ -19,7 +19,9 @@ from lab.behaviours.refusals import (
     refused,
     ruled,
 )
-from lab.model import Access, Behaviour, Call, Chain, Expect, Outcome, Step, Table, Variant
+from lab.behaviours.t_known import TRINO_VERSION, gap
+from lab.behaviours.t_lineage import OLD_LIBRARY
+from lab.model import Access, Behaviour, Call, Expect, Outcome, Step, Table, Trap, Variant
 from lab.tables.orders import ORDERS_V2, ORDERS_V3, order
 
 SOURCE = "W, considerations for accessing tables with external engines"
@@ -63,6 +65,14 @@ def rule(
         kinds=kinds,
     )
 
+
+PYICEBERG_UPGRADE = Trap(
+    "pyiceberg-upgrade",
+    "PyIceberg upgrades no table to v3",
+    r"Unsupported table format version: 3",
+    "pyiceberg.table.Transaction.upgrade_table_version",
+    remedy="have Spark 3.5 or newer, or Trino 483 upgrade it",
+)
 
 # ---------------------------------------------------------------- how a table is made
 NO_CTAS = rule(
@@ -309,25 +319,25 @@ NO_UPGRADE = rule(
     read(ORDERS_V2),
     kinds=("pyiceberg", "spark", "trino"),
     expect=(
-        Expect(
-            Outcome.NOT_SUPPORTED,
+        gap(
+            "spark-3.2*",
             "Iceberg 1.4 knows format versions up to 2, and asks no catalog",
-            generations="spark-3.2*",
-            failure=Chain((("IllegalArgumentException", "Cannot upgrade table to unsupported format version: v3"),)),
+            OLD_LIBRARY,
+            ("java.lang.IllegalArgumentException", "Cannot upgrade table to unsupported format version: v3"),
             at="upgrade",
         ),
-        Expect(
-            Outcome.NOT_SUPPORTED,
-            "PyIceberg upgrades to v2 at most, and asks no catalog",
-            generations="pyiceberg-*",
-            failure=Chain((("ValueError", "Unsupported table format version: 3"),)),
-            at="upgrade",
-        ),
-        Expect(
-            Outcome.NOT_SUPPORTED,
+        gap(
+            "trino-476",
             "Trino 476 knows format versions up to 2, and asks no catalog",
-            generations="trino-476",
-            failure=Chain((("INVALID_TABLE_PROPERTY", "Unable to set catalog"),)),
+            TRINO_VERSION,
+            ("INVALID_TABLE_PROPERTY", "format_version must be between 1 and 2"),
+            at="upgrade",
+        ),
+        gap(
+            "pyiceberg-*",
+            "PyIceberg upgrades to v2 at most, and asks no catalog",
+            PYICEBERG_UPGRADE,
+            ("ValueError", "Unsupported table format version: 3"),
             at="upgrade",
         ),
         *refused("W-no-upgrade", "upgrade", "Upgrading a table's format version is not supported: 2 to 3", BAD_REQUEST),

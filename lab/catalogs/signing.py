@@ -88,8 +88,9 @@ class SignOn:
     def asked(self, tag: str, offset: int) -> tuple[dict[str, Any], int]:
         """What the gateway noted of the session since `offset` in its record, and the offset now.
 
-        `rules`: claims whose rules refused something, `amended`: those that changed something, `tokens`: requests to
-        the token endpoint, `statuses`: of refused requests, each once in its order.
+        `rules`: claims whose rules refused something, `amended`: those that changed something, `narrowed`: those by
+        which vended keys can't write, `tokens`: how many the token endpoint gave out, `statuses`: of refused requests.
+        Each once, in its order.
         """
         with Path(self.record).open("rb") as file:
             file.seek(offset)
@@ -99,6 +100,7 @@ class SignOn:
         return {
             "rules": list(dict.fromkeys(line["rule"] for line in lines if "rule" in line)),
             "amended": list(dict.fromkeys(claim for line in lines for claim in line.get("amended", ()))),
+            "narrowed": list(dict.fromkeys(line["narrowed"] for line in lines if "narrowed" in line)),
             "tokens": sum(line["path"].endswith(TOKENS) and line["status"] == 200 for line in lines),
             "statuses": list(dict.fromkeys(line["status"] for line in lines if "rule" in line)),
         }, offset + len(new)

@@ -126,7 +126,7 @@ class Vending:
         table["storage-credentials"] = [{"prefix": terms.location + "/", "config": table["config"]}]
         notes = {**response.notes, "vended": True, **({"denied": terms.deny} if terms.deny else {})}
         if request.door is not None and not request.may_write:
-            notes["amended"] = [*notes.get("amended", ()), request.door.settings["privilege-claim"]]
+            notes["narrowed"] = request.door.settings["privilege-claim"]  # by whose rule the keys can't write
         return Response(response.status, response.headers, notes=notes).with_json(table)
 
     async def _credentials(self, terms: Terms) -> Credentials:

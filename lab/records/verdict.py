@@ -32,6 +32,7 @@ from lab.model import (
 from lab.records.lineage import breaches
 
 _DEFAULTS = re.compile(r"DEFAULT ?\(?'(\w+)'")
+_DENIED = re.compile("access.?denied", re.IGNORECASE)  # S3's code, as each of its clients spells it
 PLAIN_READ = "plain-v2-read"  # the step that proves a session sound before "not-supported" is said
 
 
@@ -137,13 +138,22 @@ def _outcome(seen: Observation, expected: Expect | None) -> Outcome:
     if failure is not None:
         if failure.crash:
             return Outcome.CRASH
-        if any(step.asked and step.asked["rules"] for step in seen.steps if step.answer is failure):
-            return Outcome.REFUSED_BY_RULE  # by the gateway's own note, whatever the engine made of it
+        if _by_rule(seen, failure):
+            return Outcome.REFUSED_BY_RULE
         known = expected.failure if expected and expected.outcome is Outcome.NOT_SUPPORTED else None
         sound = any(s.name == PLAIN_READ and isinstance(s.answer, Rows) and not _wrong(s) for s in seen.steps)
         return Outcome.NOT_SUPPORTED if known and matches(known, failure) and sound else Outcome.ERROR
     wrong = any(_wrong(step) or broken(step, seen) for step in seen.steps)
     return Outcome.SILENTLY_WRONG if wrong else Outcome.WORKS
+
+
+def _by_rule(seen: Observation, failure: Failure) -> bool:
+    """Whether a vendor's rule made it fail, by the gateway's own note and whatever the engine made of it: a request
+    was refused, or the store refused what keys can't that a rule had narrowed."""
+    upto = seen.steps[: next(place for place, step in enumerate(seen.steps) if step.answer is failure) + 1]
+    noted = [step.asked for step in upto if step.asked is not None]
+    denied = any(_DENIED.search(cause.message) for cause in failure.causes)
+    return bool(noted and (noted[-1]["rules"] or (denied and any(asked["narrowed"] for asked in noted))))
 
 
 def _failure(seen: Observation) -> Failure | None:
