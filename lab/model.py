@@ -347,7 +347,6 @@ class Access:
 
     profile: str
     principal: str = "engineer"
-    role: str = ""  # the principal's first one where it is not named
     by: str = "credential"
 
 

@@ -9,9 +9,11 @@ from typing import Any
 
 from lab.catalogs import profiles
 from lab.catalogs.keyring import Caller, Keyring
+from lab.errors import LabError
 from lab.model import Access
 
 TOKENS = "oauth/tokens"
+BY = ("credential", "token", "pat", "pat-credential", "key-pair", "external", "sigv4", "nothing")
 REGION, SERVICE = "us-east-1", "s3tables"  # of signed requests
 HIDDEN = "(a secret of this lab)"
 
@@ -64,7 +66,11 @@ class SignOn:
         """
         keys, name = Keyring(self.secret), profiles.tagged(access.profile, tag)
         door = profiles.door(name)
-        who = Caller(access.principal, access.role or door.profile.principals[access.principal][0], access.by)
+        roles = door.profile.principals.get(access.principal)
+        if roles is None:
+            known = ", ".join(door.profile.principals)
+            raise LabError(f"{door.profile.name} knows no principal {access.principal!r}; there are: {known}")
+        who = Caller(access.principal, roles[0], access.by)
         scope = door.profile.scope.replace("{role}", who.role)
         of, seconds = door.profile.name, door.seconds("token-seconds")
         shown: dict[str, Any] = {}
