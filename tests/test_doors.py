@@ -30,7 +30,8 @@ STORE = StoreEndpoint("http://127.0.0.1:1", "us-east-1", "lab", "admin-key", "ad
 MINE, OTHERS = SignOn("secret-of-this-lab", ""), SignOn("secret-of-another-lab", "")
 KEYS = Keyring(MINE.secret)
 HOST = "http://127.0.0.1:9"
-ORDERS = "/v1/namespaces/W_NS/tables/ORDERS_V2"
+TABLES = "/v1/namespaces/W_NS/tables"
+ORDERS = f"{TABLES}/ORDERS_V2"
 BYS = ("credential", "token", "pat", "pat-credential", "key-pair", "external", "sigv4")
 DELEGATION = (("x-iceberg-access-delegation", "vended-credentials"),)
 METADATA: dict[str, Any] = {
@@ -74,7 +75,7 @@ class Lab:
         if request.path in self.missing:
             return error(404, "NoSuchTableException", "no")
         table = {"metadata-location": "s3://lab/new.json", "metadata": self.metadata}
-        return Response(200, proxy.JSON).with_json(table if "/tables/" in request.path else {})
+        return Response(200, proxy.JSON).with_json(table if "/tables" in request.path else {})
 
     def _assume(self, terms: Terms) -> Credentials:
         self.terms.append(terms)
@@ -391,8 +392,20 @@ def test_who_may_not_write_gets_keys_that_can_not() -> None:
     assert (lab.terms[-1].deny, lab.terms[-1].seconds) == (("s3:DeleteObject",), 900)
 
 
+def test_keys_are_refreshed_where_the_table_said() -> None:
+    lab = Lab()
+    for method, path, body in (("GET", ORDERS, None), ("POST", TABLES, {**NEW, "name": "ORDERS_V2"})):
+        loaded = lab.as_(Access("horizon"), method, path, body).json()
+        assert loaded["config"]["client.refresh-credentials-endpoint"] == f"{ORDERS[1:]}/credentials"
+    answer = lab.as_(Access("horizon", "reader"), "GET", f"{ORDERS}/credentials")
+    (keys,) = answer.json()["storage-credentials"]
+    assert (keys["prefix"], keys["config"]["s3.session-token"]) == ("s3://lab/warehouse/W_NS/ORDERS_V2/", "token")
+    assert "s3:PutObject" in lab.terms[-1].deny
+    assert told(lab.as_(Access("horizon", "stranger"), "GET", f"{ORDERS}/credentials")) == (403, "H-privileges")
+    assert "client.refresh-credentials-endpoint" not in lab("GET", ORDERS, headers=DELEGATION).json()["config"]
+
+
 # ---------------------------------------------------------------- rules
-TABLES = "/v1/namespaces/W_NS/tables"
 MAIN = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch"}
 
 

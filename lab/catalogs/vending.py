@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import urllib3
 from minio.credentials.providers import AssumeRoleProvider
@@ -37,6 +37,8 @@ _OBJECT_ACTIONS = ("GetObject", "PutObject", "DeleteObject", "AbortMultipartUplo
 ACTIONS = (*(f"s3:{action}" for action in _OBJECT_ACTIONS), "s3:ListBucket")
 
 _TABLE = re.compile(r"/v1/(?:.+/)?namespaces/[^/]+/(?:tables(?:/[^/]+)?|register)")
+_REFRESH = re.compile(rf"(?P<table>{_TABLE.pattern})/credentials")
+_VENDED = "vended-credentials"
 _CREATED_BY_POST = re.compile(r".*/(?:tables|register)")
 # Characters that a policy would read as a pattern: a location with one can't be named exactly.
 _PATTERN = re.compile(r"[*?$]")
@@ -102,6 +104,8 @@ class Vending:
         self._sessions: dict[Terms, asyncio.Task[Credentials]] = {}
 
     async def __call__(self, request: Request, forward: Forward) -> Response:
+        if request.method == "GET" and (of := _REFRESH.fullmatch(request.path)):
+            return await self._refreshed(replace(request, path=of["table"]), forward)
         response = await forward(request)
         if not _answers_with_a_table(request) or response.status != 200:
             return response
@@ -122,12 +126,20 @@ class Vending:
                 "BadRequestException",
                 f"Credential vending was requested for {location}, but no credentials are available: {reason}",
             )
-        table["config"] = self._config(credentials)
-        table["storage-credentials"] = [{"prefix": terms.location + "/", "config": table["config"]}]
+        keys = self._config(credentials)
+        table["config"] = keys | _refreshing(request)
+        table["storage-credentials"] = [{"prefix": terms.location + "/", "config": keys}]
         notes = {**response.notes, "vended": True, **({"denied": terms.deny} if terms.deny else {})}
         if request.door is not None and not request.may_write:
             notes["narrowed"] = request.door.settings["privilege-claim"]  # by whose rule the keys can't write
         return Response(response.status, response.headers, notes=notes).with_json(table)
+
+    async def _refreshed(self, request: Request, forward: Forward) -> Response:
+        """New keys alone of a table whose metadata a client knows."""
+        loaded = await self(replace(request, headers=(*request.headers, (DELEGATION, _VENDED))), forward)
+        if loaded.status != 200:
+            return loaded
+        return loaded.with_json({"storage-credentials": loaded.json()["storage-credentials"]})
 
     async def _credentials(self, terms: Terms) -> Credentials:
         task = self._sessions.get(terms)
@@ -155,6 +167,15 @@ def _narrowed(terms: Terms, request: Request) -> Terms:
     denied = _actions(request.door.settings, "vending-deny")
     lacking = {*terms.deny, *denied, *(() if request.may_write else _WRITES)}
     return replace(terms, deny=tuple(sorted(lacking)), seconds=int(request.door.seconds("vended-seconds")))
+
+
+def _refreshing(request: Request) -> dict[str, str]:
+    """Behind a door, where a client gets new keys before the old ones end; as the open door is, nobody is told."""
+    if request.door is None:
+        return {}
+    made = "" if request.method == "GET" else f"/{quote(str(request.json()['name']), safe='')}"
+    path = request.path.removesuffix("/register") + ("/tables" if request.path.endswith("/register") else "")
+    return {"client.refresh-credentials-endpoint": f"{path.lstrip('/')}{made}/credentials"}
 
 
 def session_name(location: str) -> str:
@@ -216,7 +237,7 @@ def _answers_with_a_table(request: Request) -> bool:
 
 def _asked_for(request: Request) -> bool:
     wanted = request.header(DELEGATION).split(",")
-    return "vended-credentials" in (value.strip().lower() for value in wanted)
+    return _VENDED in (value.strip().lower() for value in wanted)
 
 
 def _fresh(task: asyncio.Task[Credentials], lifetime: int) -> bool:
