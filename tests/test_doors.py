@@ -524,6 +524,12 @@ def test_what_is_amended_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     body = lab.asked[-1].json()
     assert body["properties"] == {"write.parquet.compression-codec": "zstd"}
     assert body["schema"] == {"fields": [{"id": 1}]}
+    new = {"id": 2, "name": "b", "type": "int", "initial-default": 1, "write-default": 1}
+    schema = {"fields": [METADATA["schemas"][0]["fields"][0], new]}
+    answer = lab.engineer("POST", ORDERS, commit({"action": "add-schema", "schema": schema}), "s3tables")
+    assert answer.notes["amended"] == ["T-default-add"]
+    old, added = lab.asked[-1].json()["updates"][0]["schema"]["fields"]
+    assert (old["write-default"], "initial-default" in added, added["write-default"]) == ("x", False, 1)
     answer = lab.engineer("GET", ORDERS, None, "snowflake-reader~shown-commits=2")
     assert [one["snapshot-id"] for one in answer.json()["metadata"]["snapshots"]] == [3, 4]
     assert answer.notes["amended"] == ["D-thousand-commits"]

@@ -396,6 +396,38 @@ SIGV4 = Behaviour(
     kinds=("pyiceberg", "spark", "trino"),
 )
 
+ENDED = f"{HORIZON}~token-seconds=-60"  # given out when it was over
+CHECK_TOKEN = Behaviour(
+    id="W-check-token",
+    title="A token that is good, and one that is over, at the first question",
+    source="W, troubleshooting: checking a token",
+    document="GET /v1/config and a plain load of one table tell whether a token works",
+    table=ORDERS_V2,
+    steps=(read(ORDERS_V2),),
+    variants=(
+        Variant("good", access=Access(HORIZON, by="token")),
+        Variant("ended", access=Access(ENDED, by="token")),
+        Variant("ended-off", access=Access(f"{ENDED}~off=H-token-expiry", by="token")),
+    ),
+    claims=(Claim("*", Outcome.WORKS, variants="good"), *claims(variants="ended")),
+    expect=(
+        Expect(Outcome.WORKS, "the load with delegation tells it as well", variants="good"),
+        *refused(
+            "H-token-expiry",
+            "read",
+            "the token has expired",
+            UNAUTHORIZED,
+            duckdb=REQUEST,
+            where="",
+            history=(),
+            variants="ended",
+            why="every engine asks for /v1/config first, and tells of the answer",
+        ),
+        OFF,
+    ),
+    tags=("v2", "read", "access"),
+)
+
 # ---------------------------------------------------------------- vended credentials
 _HEADER = "header.X-Iceberg-Access-Delegation"
 VENDING = Behaviour(
@@ -429,6 +461,30 @@ VENDING = Behaviour(
         ),
     )[::-1],
     tags=("v2", "write", "access"),
+)
+
+VENDING_SCOPE = Behaviour(
+    id="H-vending-scope",
+    title="What the vended keys of a table reach",
+    source="H, connection settings",
+    document="vended credentials are narrowed in scope",
+    table=ORDERS_V2,
+    steps=(read(ORDERS_V2), Step("reach", look="reach")),
+    kinds=("duckdb",),  # whoever asks: the keys are the table's
+    claims=(Claim("*", Outcome.WORKS),),
+    expect=(
+        Expect(
+            Outcome.WORKS,
+            "to the table's own prefix: its files can be read, listed, written and deleted, and nothing else",
+            facts={
+                **{f"reach.{name}": True for name in ("get", "list", "put", "delete")},
+                **{f"reach.other_{name}": False for name in ("get", "list", "put", "delete")},
+                "reach.longer_name_put": False,
+                "reach.bucket_list": False,
+            },
+        ),
+    ),
+    tags=("v2", "access"),
 )
 
 # ---------------------------------------------------------------- a federation

@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from lab.catalogs.proxy import Request, Response
 from lab.catalogs.triggers import Asked
-
-_DEFAULTS = ("initial-default", "write-default")
 
 
 def properties(asked: Asked, body: dict[str, Any], given: Mapping[str, str]) -> bool:
@@ -28,11 +26,12 @@ def properties(asked: Asked, body: dict[str, Any], given: Mapping[str, str]) -> 
     return bool(body["properties"] != told)
 
 
-def drop_defaults(asked: Asked, body: dict[str, Any]) -> bool:
-    """columns' defaults in a new table or a new schema are lost"""
+def drop_defaults(asked: Asked, body: dict[str, Any], names: Sequence[str], created: bool) -> bool:
+    """columns' defaults of these `names` are lost: of a table that is created, or of a new schema of one that exists"""
+    creates = asked.operation.names[0].startswith("CREATE_TABLE")
     changed = False
-    for field in _fields(body):
-        for name in _DEFAULTS:
+    for field in _fields(body) if creates == created else ():
+        for name in names:
             changed |= field.pop(name, None) is not None
     return changed
 
