@@ -101,7 +101,7 @@ def cases(selection: Selection) -> list[Case]:
                     variant.name,
                     writer.name,
                     reader.name,
-                    profile(variant.properties, variant.access or variant.second_access),
+                    profile(variant.properties, variant.second_access or variant.access),
                     selection.places.catalog,
                     selection.places.store,
                     selection.places.runtime,
@@ -141,7 +141,7 @@ def control_of(case: Case) -> Cell | None:
         case.cell,
         behaviour=behaviour.id,
         variant=variant,
-        profile=profile(of.properties, of.access or of.second_access),
+        profile=profile(of.properties, of.second_access or of.access),
         reader=generation,
         writer=control.writer or (generation if alone else case.cell.writer),
     )
