@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Any
 
 from lab.catalogs.keyring import Caller
-from lab.catalogs.operations import Operation, operation
+from lab.catalogs.operations import Malformed, Operation, Table, operation
 from lab.catalogs.profiles import Door
 from lab.catalogs.proxy import Forward, Request, Response, error
 
@@ -46,7 +45,6 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 }
 _NOT_FOUND = 404
 CONFIG = "/v1/config"
-Table = tuple[str, str]
 
 
 @dataclass
@@ -57,17 +55,20 @@ class Authorisation:
 
     async def __call__(self, request: Request, forward: Forward) -> Response:
         door, caller = request.door, request.caller
-        asked = operation(request) if door is not None else None
         if door is None or caller is None or request.path == CONFIG:
             return await forward(request)
+        try:
+            asked = operation(request)
+        except Malformed as reason:
+            return error(400, "BadRequestException", str(reason))
         if asked is None:  # what nobody can name nobody can be granted
             return error(406, "UnsupportedOperationException", f"{request.method} {request.path} is no operation here")
         if door.off(door.settings["privilege-claim"]):
             return await forward(request)
-        for op, table in _pairs(asked):
+        for op, table in asked.on:
             if lacking := self.lacking(door, caller, op, table):
-                return await self._refused(request, forward, door, op, lacking)
-        response = await forward(replace(request, may_write=not self.lacking(door, caller, WRITE, _table(asked))))
+                return await self._refused(request, forward, door, asked, op, lacking)
+        response = await forward(replace(request, may_write=not self.lacking(door, caller, WRITE, asked.on[0][1])))
         if response.status in (200, 204):
             self._remember(asked, caller)
         return response
@@ -89,13 +90,13 @@ class Authorisation:
         return [] if OWNERSHIP in held else [privilege for privilege in needed if privilege not in held]
 
     async def _refused(
-        self, request: Request, forward: Forward, door: Door, op: str, lacking: Iterable[str]
+        self, request: Request, forward: Forward, door: Door, asked: Operation, op: str, lacking: Iterable[str]
     ) -> Response:
         """403 in Polaris's words; but what does not exist does not, whoever asks."""
         assert request.caller is not None
-        asked = operation(request)
-        if asked is not None and asked.table and not asked.names[0].startswith(("CREATE", "REGISTER")):
-            there = await forward(replace(request, method="GET", query="", body=b"", headers=()))
+        if asked.table and not asked.names[0].startswith(("CREATE", "REGISTER")):
+            path = asked.at(asked.namespace, asked.table)
+            there = await forward(replace(request, method="GET", path=path, query="", body=b"", headers=()))
             if there.status == _NOT_FOUND:
                 return there
         who = request.caller
@@ -107,38 +108,18 @@ class Authorisation:
         return replace(refused, notes={**refused.notes, "lacking": list(lacking)})
 
     def _remember(self, asked: Operation, caller: Caller) -> None:
-        if asked.names[0] in ("CREATE_TABLE_DIRECT", "REGISTER_TABLE"):
-            self.made[_table(asked)] = caller.role
-        if asked.names[0].startswith("DROP_TABLE"):
-            self.made.pop(_table(asked), None)
-        if asked.names[0] == "RENAME_TABLE" and (owner := self.made.pop(_named(asked.body, "source"), None)):
-            self.made[_named(asked.body, "destination")] = owner
+        (op, table), *_ = asked.on
+        if op in ("CREATE_TABLE_DIRECT", "REGISTER_TABLE"):
+            self.made[table] = caller.role
+        if op.startswith("DROP_TABLE"):
+            self.made.pop(table, None)
+        if op == "RENAME_TABLE" and (owner := self.made.pop(table, None)):
+            self.made[asked.renamed_to] = owner
         for commit in asked.commits:
             if commit.creates:
-                self.made[commit.namespace, commit.table] = caller.role
+                self.made[commit.on] = caller.role
 
 
 def _matches(name: str, globs: str) -> bool:
     """In either case: an engine that folds names makes them in lower case."""
     return fnmatchcase(name.lower(), globs.lower())
-
-
-def _pairs(asked: Operation) -> Iterable[tuple[str, Table]]:
-    """Each operation and what it is on."""
-    if asked.commits:
-        return [(op, (commit.namespace, commit.table)) for commit in asked.commits for op in commit.operations]
-    if asked.names[0].startswith("RENAME"):
-        return [(asked.names[0], _named(asked.body, "source"))]
-    if asked.names[0] == "CREATE_NAMESPACE":
-        return [(asked.names[0], ("\x1f".join(asked.body.get("namespace", ())), ""))]
-    return [(op, _table(asked)) for op in asked.names]
-
-
-def _named(body: Mapping[str, Any], what: str) -> Table:
-    """A table that a body names."""
-    told = body.get(what) or {}
-    return "\x1f".join(told.get("namespace", ())), str(told.get("name", ""))
-
-
-def _table(asked: Operation) -> Table:
-    return asked.namespace, asked.table

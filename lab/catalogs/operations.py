@@ -58,6 +58,13 @@ _BY_UPDATE = {
 }
 
 
+Table = tuple[str, str]  # a namespace as on the wire, decoded (levels parted by 0x1F), and a name; "" for none
+
+
+class Malformed(Exception):
+    """A body that is not what the protocol has there."""
+
+
 @dataclass(frozen=True)
 class Commit:
     """What one table is to become: the specification's requirements and updates."""
@@ -81,6 +88,10 @@ class Commit:
         named = (_BY_UPDATE.get(str(update.get("action")), "UPDATE_TABLE") for update in self.updates)
         return ("CREATE_TABLE_STAGED",) if self.creates else tuple(dict.fromkeys(named)) or ("UPDATE_TABLE",)
 
+    @property
+    def on(self) -> Table:
+        return self.namespace, self.table
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -93,6 +104,8 @@ class Operation:
     commits: tuple[Commit, ...] = ()
     delegated: bool = False  # vended credentials are asked for
     base: str = "/v1/"  # with the catalog's prefix, if it has one
+    on: tuple[tuple[str, Table], ...] = ()  # each of `names`, and what it is done to
+    renamed_to: Table = ("", "")
 
     def at(self, namespace: str, table: str) -> str:
         """The path of a table of this catalog."""
@@ -100,33 +113,63 @@ class Operation:
 
 
 def operation(request: Request) -> Operation | None:
-    """What a request behind a door is; None for what the protocol does not know. The path has no prefix any more."""
+    """What a request behind a door is; None for what the protocol does not know. Raises Malformed."""
     found = _PATH.fullmatch(request.path)
     if found is None:
         return None
+    try:
+        return _operation(request, found)
+    except (AttributeError, KeyError, TypeError, ValueError) as shape:
+        raise Malformed(f"Malformed request: {type(shape).__name__} in its body") from None
+
+
+def _operation(request: Request, found: re.Match[str]) -> Operation | None:
     namespace, name = (unquote(found[part] or "") for part in ("namespace", "name"))
-    sent = request.json()
-    body = sent if isinstance(sent, dict) else {}
+    sent = request.json() if request.body else {}
+    body = dict(sent)
     what = found["part"] or found["other"] or _what(found)
-    commits: tuple[Commit, ...] = ()
-    names: tuple[str, ...]
+    delegated, base = bool(request.header(DELEGATION)), found["base"]
     match request.method, what:
+        case "POST", "table" | "transactions/commit":
+            changes = (body,) if what == "table" else body["table-changes"]
+            commits = tuple(_commit(change, namespace, name) for change in changes)
+            on = tuple((op, commit.on) for commit in commits for op in commit.operations)
+            names = tuple(dict.fromkeys(op for op, _ in on))
+            if not names:
+                raise ValueError("no table is changed")
+            return Operation(names, namespace, name, body, commits, delegated, base, on)
         case "POST", "tables":
-            name = str(body.get("name", ""))
-            names = ("CREATE_TABLE_STAGED" if body.get("stage-create") else "CREATE_TABLE_DIRECT",)
+            name = _text(body["name"])
+            op = "CREATE_TABLE_STAGED" if body.get("stage-create") else "CREATE_TABLE_DIRECT"
         case "DELETE", "table":
             purge = "purgerequested=true" in request.query.lower()
-            names = (f"DROP_TABLE_WITH{'' if purge else 'OUT'}_PURGE",)
-        case "POST", "table" | "transactions/commit":
-            changes = (body,) if what == "table" else body.get("table-changes", ())
-            commits = tuple(_commit(change, namespace, name) for change in changes)
-            names = tuple(dict.fromkeys(op for commit in commits for op in commit.operations))
+            op = f"DROP_TABLE_WITH{'' if purge else 'OUT'}_PURGE"
         case asked:
             if asked not in _BY_PATH:
                 return None
-            names = (_BY_PATH[asked],)
-    delegated = bool(request.header(DELEGATION))
-    return Operation(names, namespace, name, body, commits, delegated, found["base"])
+            op = _BY_PATH[asked]
+    table, to = (namespace, name), ("", "")
+    if op.startswith("RENAME"):
+        table, to = _named(body["source"]), _named(body["destination"])
+    elif op == "CREATE_NAMESPACE":
+        table = (_levels(body["namespace"]), "")
+    elif op == "REGISTER_TABLE":
+        table = (namespace, _text(body["name"]))
+    return Operation((op,), *table, body, (), delegated, base, ((op, table),), to)
+
+
+def _named(told: dict[str, Any]) -> Table:
+    return _levels(told["namespace"]), _text(told["name"])
+
+
+def _levels(namespace: list[str]) -> str:
+    return "\x1f".join(namespace)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
 
 
 def _what(found: re.Match[str]) -> str:
@@ -138,10 +181,7 @@ def _what(found: re.Match[str]) -> str:
 
 
 def _commit(change: dict[str, Any], namespace: str, name: str) -> Commit:
-    of = change.get("identifier") or {}
-    return Commit(
-        "\x1f".join(of.get("namespace", ())) or namespace,
-        of.get("name", name),
-        tuple(change.get("requirements", ())),
-        tuple(change.get("updates", ())),
-    )
+    of = change.get("identifier")
+    on = (namespace, name) if of is None else _named(of)
+    requirements, updates = (tuple(map(dict, change.get(part, ()))) for part in ("requirements", "updates"))
+    return Commit(*on, requirements, updates)

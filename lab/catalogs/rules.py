@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from minio.error import S3Error
+
 from lab.catalogs import amends
 from lab.catalogs.operations import operation
-from lab.catalogs.profiles import Rule
+from lab.catalogs.profiles import Door, Rule
 from lab.catalogs.proxy import Forward, Request, Response, error
 from lab.catalogs.triggers import TRIGGERS, Asked
 from lab.stores import StoreEndpoint
@@ -27,13 +29,20 @@ class Rules:
         if door is None or found is None:
             return await forward(request)
         asked = Asked(found, request, forward, self._store)
+        try:
+            return await self._ruled(asked, door)
+        except (AttributeError, KeyError, TypeError, ValueError, S3Error) as unreadable:
+            kind = type(unreadable).__name__
+            return error(400, "BadRequestException", f"Malformed request: what a rule looks at can't be read ({kind})")
+
+    async def _ruled(self, asked: Asked, door: Door) -> Response:
         for rule in door.rules:
             if not rule.amends and (why := await TRIGGERS[rule.trigger](asked, **rule.words)):
                 refused = error(rule.status, rule.type, rule.message.replace("{why}", why), rule=rule.id)
                 beyond = {"beyond": dict(rule.beyond)} if rule.beyond else {}
                 return replace(refused, notes={**refused.notes, "why": why, **beyond})
         amending = [rule for rule in door.rules if rule.amends]
-        return await self._amended(asked, amending) if amending else await forward(request)
+        return await self._amended(asked, amending) if amending else await asked.forward(asked.request)
 
     async def _amended(self, asked: Asked, rules: list[Rule]) -> Response:
         request, done = asked.request, list[str]()
