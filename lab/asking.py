@@ -57,6 +57,7 @@ def say(session: Session, who: Generation, table: Table, step: Step, filling: Ma
         statement = Call(statement.op, args)
     else:
         statement = _filled(statement.replace("{rows}", dialect.values(rows)) if rows else statement, filling)
+    time.sleep(step.wait)
     started = time.monotonic()
     answer = session.execute(statement)
     seconds = time.monotonic() - started

@@ -21,11 +21,12 @@ from rich.text import Text
 import lab
 from lab import labs, plan, repro
 from lab.behaviours import BEHAVIOURS
+from lab.catalogs.signing import BY
 from lab.engines import GENERATIONS, remote
 from lab.errors import LabError, UsageError
 from lab.generating import Order
 from lab.images.command import compose, images
-from lab.model import Failure, Generation, Rows
+from lab.model import Access, Failure, Generation, Rows
 from lab.records import compare as comparing
 from lab.records.record import as_json, read, recorded, valid
 from lab.records.verdict import judge
@@ -339,6 +340,23 @@ def status(form: str) -> None:
 def down() -> None:
     """End the lab that is up, with all its processes and data."""
     OUT.print("ended" if labs.down() else "no lab is up")
+
+
+@main.command()
+@click.argument("profile")
+@click.option("--as", "principal", metavar="PRINCIPAL", default="engineer", show_default=True, help="who one is there")
+@click.option("--by", type=click.Choice(BY), default="credential", show_default=True, help="what one shows")
+def door(profile: str, principal: str, by: str) -> None:
+    """What an engine of your own is told, to meet a vendor's rules at the lab that is up.
+
+    \b
+    iceberg-lab door horizon
+    iceberg-lab door horizon~off=W-no-ctas~token-seconds=60 --as reader --by token
+
+    Properties of an Iceberg REST catalog, secrets included: they are of this lab and end with it.
+    """
+    for name, value in labs.door(Access(profile, principal, by)).items():
+        print(f"{name}={value}")
 
 
 @main.command()

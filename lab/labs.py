@@ -7,6 +7,7 @@ import os
 import platform
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -21,10 +22,10 @@ from rich.text import Text
 
 from lab import generating, looking
 from lab.catalogs import reference
-from lab.engines import GENERATIONS, LIBRARY, remote
+from lab.engines import GENERATIONS, LIBRARY, remote, rest_properties
 from lab.errors import LabError
 from lab.images.here import lacking, refuse_stale
-from lab.model import Answer, Generation
+from lab.model import Access, Answer, Generation
 from lab.plan import DEFAULT_SEED, Case, Selection, cases, select
 from lab.provision import Cache, NotProvided, shown_on
 from lab.provision.settings import Settings
@@ -202,6 +203,21 @@ def status() -> dict[str, Any] | None:
 def down() -> bool:
     """Ends the lab that is up; False if none was."""
     return supervisor.down(state())
+
+
+def door(access: Access) -> dict[str, str]:
+    """What a client of one's own is told to come in so at the lab that is up, in the words of Iceberg's REST client.
+
+    There are secrets among it. Raises LabError.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        joined = supervisor.join(state(), Cache(), Path(folder, "door"))
+        if joined is None:
+            raise LabError("no lab is up whose door this could be; start one with: iceberg-lab up")
+        with joined as lab:
+            where = lab.catalog()
+            entry = lab.sign_on().entry(access, where.uri, secrets.token_hex(4))
+            return {**rest_properties(entry), "warehouse": where.warehouse}
 
 
 def inspect(

@@ -235,6 +235,8 @@ class Step:
     optional: bool = False
     second: bool = False  # done by the reader (the second engine of a pair) instead of the writer
     always: bool = False  # of a look: taken after a failure too, to see what the failure left
+    wait: float = 0.0  # seconds that pass before it is said
+    gives: str = ""  # its one value is what this placeholder of later steps stands for
 
     def statement(self, kind: str) -> Statement | None:
         """What this step says to an engine of this kind; None where it has no words for it."""
@@ -355,6 +357,21 @@ class Cure:
 
 
 @dataclass(frozen=True)
+class Access:
+    """How an engine comes to the catalog: under whose rules, as whom, and what it shows.
+
+    `profile` names a file of `lab/catalogs/profiles`, and after each `~` what is otherwise here: `off=CLAIM` takes the
+    rules of that claim away, `NAME=VALUE` is a setting (`horizon~off=W-no-ctas~token-seconds=4`).
+    `by`: credential (id and secret, for which an engine gets itself tokens and may renew them), token (one that was
+    got for it beforehand), pat, pat-credential (a PAT that is exchanged), key-pair, external, sigv4 or nothing.
+    """
+
+    profile: str
+    principal: str = "engineer"
+    by: str = "credential"
+
+
+@dataclass(frozen=True)
 class Variant:
     """A behaviour under given settings. A setting of None takes one of the generation's own settings away.
 
@@ -372,6 +389,8 @@ class Variant:
     pairs: tuple[tuple[str, str], ...] | None = None  # instead of the behaviour's
     cure: Cure | None = None  # of the behaviour's failing variants: this one shows that it helps
     full: bool = False
+    access: Access | None = None  # of both engines, unless the second has its own; None: the lab's open door
+    second_access: Access | None = None
 
     def cured_by(self) -> Mapping[str, str]:
         """The settings that make this variant's cure; empty without a cure, or where it is no setting."""
@@ -463,6 +482,7 @@ class StepResult:
     truth: Truth | None = None
     among: bool = False
     lineage: Lineage | None = None
+    asked: Mapping[str, Any] | None = None  # what the gateway noted meanwhile, where a case has `Access`
 
 
 @dataclass(frozen=True)

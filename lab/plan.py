@@ -177,7 +177,7 @@ def _case(behaviour: Behaviour, variant: Variant, writer: Generation, reader: Ge
         variant.name,
         writer.name,
         reader.name,
-        profile(variant.properties),
+        profile(variant.properties, variant.second_access or variant.access),
         places.catalog,
         places.store,
         places.runtime,
@@ -210,13 +210,13 @@ def control_of(case: Case) -> Cell | None:
     generation = control.generation or case.cell.reader
     behaviour = BEHAVIOURS[control.behaviour or case.cell.behaviour]
     variant = control.variant or case.cell.variant
-    properties = next((v.properties for v in behaviour.variants if v.name == variant), {})
+    of = next((v for v in behaviour.variants if v.name == variant), Variant())
     alone = case.cell.writer == case.cell.reader
     return replace(
         case.cell,
         behaviour=behaviour.id,
         variant=variant,
-        profile=profile(properties),
+        profile=profile(of.properties, of.second_access or of.access),
         reader=generation,
         writer=control.writer or (generation if alone else case.cell.writer),
     )

@@ -9,24 +9,28 @@ one in its lane, and a first part waits for tables only, so no lane can wait for
 from __future__ import annotations
 
 import hashlib
+import secrets
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 from lab.asking import earlier, plain_read, say, seed, untouched, words
 from lab.catalogs import CatalogEndpoint
+from lab.catalogs.signing import Entry, SignOn
 from lab.engines import LIBRARY, Engine, Session, adapter, remote
 from lab.errors import LabError
-from lab.model import Cell, Failure, Generation, Observation, Step, StepResult, Table
+from lab.model import Access, Cell, Failure, Generation, Observation, Rows, Step, StepResult, Table
 from lab.plan import Case, Selection, control_of
 from lab.provision import NotProvided
 from lab.records.record import Recorded, Recorder
+from lab.records.redact import Redactor
 from lab.records.verdict import judge, turned
 from lab.registering import Writer, register
 from lab.runtime.host import Host
@@ -46,6 +50,7 @@ class Lab(Protocol):
 
     def store(self) -> StoreEndpoint: ...
     def catalog(self) -> CatalogEndpoint: ...
+    def sign_on(self) -> SignOn: ...
     def using(self, generation: Generation) -> AbstractContextManager[dict[str, Any]]: ...
     def stop(self) -> None: ...
 
@@ -279,7 +284,7 @@ class Run:
             except LabError as e:
                 return self._nothing(self._tables.by(case.behaviour.table), e)
             steps = [s for s in case.steps if not s.second and s.look is None]
-            return self._ask(case, case.writer, steps, case.variant.settings)
+            return self._ask(case, case.writer, steps, case.variant.settings, case.variant.access)
 
         return work
 
@@ -302,7 +307,8 @@ class Run:
         parts = [first]
         second = [s for s in case.steps if s.second]
         if second and not first.stopped:
-            parts.append(self._ask(case, case.reader, second, case.variant.second_settings))
+            access = case.variant.second_access or case.variant.access
+            parts.append(self._ask(case, case.reader, second, case.variant.second_settings, access))
         steps = [step for part in parts for step in part.steps]
         stopped = any(part.stopped for part in parts)
         if not any(part.missing for part in parts):
@@ -321,7 +327,14 @@ class Run:
         self.recorder.cell(seen, recorded.verdict, case.behaviour.document)
         return recorded
 
-    def _ask(self, case: Case, who: Generation, steps: Sequence[Step], settings: Mapping[str, str | None]) -> _Part:
+    def _ask(
+        self,
+        case: Case,
+        who: Generation,
+        steps: Sequence[Step],
+        settings: Mapping[str, str | None],
+        access: Access | None,
+    ) -> _Part:
         """These steps on this generation until one fails; a plain v2 read then tells if the session is sound."""
         filling = words(self.namespace(case), case.behaviour.table, case.writer.name, case.reader.name)
         done: list[StepResult] = []
@@ -329,12 +342,17 @@ class Run:
             if any("{filled" in str(step.statement(who.kind)) for step in steps):
                 loaded = catalog(self.lab).load_table(self.namespace(case), case.behaviour.table.name)
                 filling |= earlier(loaded.metadata)
-            with self._engines.using(who) as engine, closing(engine.session(settings)) as session:
+            with ExitStack() as held:
+                engine = held.enter_context(self._engines.using(who))
+                gate = _Gate(self.lab, access, self.recorder.redactor)  # when the engine runs: tokens are short-lived
+                session = held.enter_context(closing(engine.session(settings, gate.entry)))
                 for step in steps:
                     if step.optional and step.statement(who.kind) is None:
                         continue
-                    done.append(say(session, who, case.behaviour.table, step, filling))
+                    done.append(gate.noted(say(session, who, case.behaviour.table, step, filling)))
                     answer = done[-1].answer
+                    if step.gives and isinstance(answer, Rows):
+                        filling[step.gives] = str(answer.rows[0][0])
                     if isinstance(answer, Failure):
                         if not answer.crash:
                             self._tables.get(ORDERS_V2, NAMESPACE).result()
@@ -372,6 +390,26 @@ class Run:
             seen = seen[part]
         seconds, truth = time.monotonic() - started, step.truth_for("lab")
         return StepResult(step.name, "lab", look.__doc__ or "", seconds, look=seen, truth=truth)
+
+
+class _Gate:
+    """How a part of a case comes to the catalog, and what the gateway noted of it."""
+
+    def __init__(self, lab: Lab, access: Access | None, redactor: Redactor) -> None:
+        """access: None for the open door, at which nothing is noted."""
+        self.entry: Entry | None = None
+        if access is not None:
+            self._sign_on, self._tag = lab.sign_on(), secrets.token_hex(4)
+            self.entry = self._sign_on.entry(access, lab.catalog().uri, self._tag)
+            redactor.known |= self.entry.secrets
+            self._offset = Path(self._sign_on.record).stat().st_size
+
+    def noted(self, step: StepResult) -> StepResult:
+        """The step with what the gateway was asked since the one before."""
+        if self.entry is None:
+            return step
+        told, self._offset = self._sign_on.asked(self._tag, self._offset)
+        return replace(step, asked=told)
 
 
 class _Lane:

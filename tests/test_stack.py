@@ -18,6 +18,7 @@ from minio.deleteobjects import DeleteObject
 from minio.error import S3Error
 
 from lab.catalogs import DENY, GRANT
+from lab.model import Access
 from lab.provision import Cache, NotProvided
 from lab.runtime.embedded import Embedded
 from lab.stores import STORES
@@ -203,3 +204,58 @@ def test_everything_listens_on_loopback_and_no_secret_is_in_sight(stack: Stack) 
     words = [" ".join(process.cmdline()) for process in processes] + logs
     for secret in (store.secret_key, vended["s3.secret-access-key"], vended["s3.session-token"]):
         assert not any(secret in text for text in words)
+
+
+# ---------------------------------------------------------------- by a door
+def _behind(stack: Stack, principal: str, terms: str = "horizon") -> tuple[str, dict[str, str]]:
+    """A door's URI, and the headers of one who signed on there."""
+    entry = stack.lab.sign_on().entry(Access(terms, principal, by="token"), stack.catalog.uri, "cafe")
+    return entry.uri, {"Authorization": f"Bearer {entry.token}", **WANTS}
+
+
+def test_a_readers_keys_read_and_a_writers_write_their_own_table_alone(stack: Stack) -> None:
+    made, other = stack.table("doors", "ORDERS_1"), stack.table("doors", "ORDERS_2")
+    writing, prefix = stack.s3(made)
+    writing.put_object(stack.bucket, f"{prefix}/data/a", io.BytesIO(b"a"), 1)
+    for principal, may_write in (("reader", False), ("engineer", True)):
+        uri, headers = _behind(stack, principal)
+        loaded = requests.get(f"{uri}/v1/namespaces/doors/tables/ORDERS_1", headers=headers, timeout=60).json()
+        client, prefix = stack.s3(loaded)
+        assert client.get_object(stack.bucket, f"{prefix}/data/a").read() == b"a"
+        assert _refused(client.get_object, stack.bucket, stack.s3(other)[1] + "/metadata/x")
+        if may_write:
+            client.put_object(stack.bucket, f"{prefix}/data/b", io.BytesIO(b"b"), 1)
+        else:
+            assert _refused(client.put_object, stack.bucket, f"{prefix}/data/b", io.BytesIO(b"b"), 1)
+            assert _refused(client.remove_object, stack.bucket, f"{prefix}/data/a")
+
+
+def test_32_clients_lose_no_commit_behind_a_door(stack: Stack) -> None:
+    clients, each = 32, 3
+    stack.table("doors", "CROWDED")
+    uri, headers = _behind(stack, "owner")
+
+    def commits(client: int) -> list[int]:
+        statuses = []
+        with requests.Session() as http:
+            for number in range(each):
+                property_ = {"action": "set-properties", "updates": {f"of-{client}-{number}": "there"}}
+                while True:
+                    answer = http.post(
+                        f"{uri}/v1/namespaces/doors/tables/CROWDED",
+                        json={"requirements": [], "updates": [property_]},
+                        headers=headers,
+                        timeout=120,
+                    )
+                    statuses.append(answer.status_code)
+                    if answer.status_code != 409:
+                        break
+        return statuses
+
+    with ThreadPoolExecutor(clients) as pool:
+        statuses = Counter(status for seen in pool.map(commits, range(clients)) for status in seen)
+    assert set(statuses) <= {200, 409}, statuses
+    assert statuses[200] == clients * each
+    properties = RestCatalog(stack.catalog.uri, stack.catalog.warehouse).load_table("doors", "CROWDED").metadata
+    kept = [name for name in properties["properties"] if name.startswith("of-")]
+    assert len(kept) == clients * each

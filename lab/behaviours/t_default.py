@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from lab.behaviours.known import DEFAULT_OVERLOOKED, MUST_BE_NAMED, PYICEBERG_NO_V3_WRITE, SPARK_3_2_NO_V3
+from lab.behaviours.refusals import BAD_REQUEST, claims, refused, ruled
 from lab.behaviours.t_known import create, gap, on, select, trino_476
 from lab.model import Behaviour, Claim, Control, Expect, Outcome, Step, Trap, Variant
 from lab.tables.types import ORDERS
@@ -220,8 +221,18 @@ SET_DEFAULT = Behaviour(
         SCHEMA,
     ),
     kinds=("duckdb", "spark", "trino"),
-    claims=(Claim("spark-4.1*", REFUSED),),
+    variants=(Variant(), *ruled("T-default-set", "s3tables", generations="duckdb-*,trino-483")),
+    claims=(Claim("spark-4.1*", REFUSED), *claims("duckdb-*,trino-483")),
     expect=(
+        *refused(
+            "T-default-set",
+            "set",
+            "Malformed request: The specified metadata is not valid",
+            BAD_REQUEST,
+            where="",
+            history=(),
+            why="the engines that say SET DEFAULT to a catalog meet the documented words",
+        ),
         SPARK_3_2_NO_V3,
         trino_476(),
         gap(

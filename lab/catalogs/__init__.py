@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lab.model import Access
+
 # Table properties that the gateway obeys, so that every engine meets what they say without settings of its own.
 # Comma-separated S3 actions (`s3:DeleteObject`):
 DENY = "lab.vending.deny"  # sessions vended for this table lack these
@@ -22,9 +24,12 @@ class CatalogEndpoint:
     client_environment: Mapping[str, str] = field(default_factory=dict, hash=False)  # see `StoreEndpoint`
 
 
-def profile(properties: Mapping[str, str | None]) -> str:
+def profile(properties: Mapping[str, str | None], access: Access | None = None) -> str:
     """Whose rules a catalog acts under that meets these table properties: part of each cell's key.
 
-    `none`, or what vended sessions lack: `vends-no-s3:DeleteObject`.
+    `none`, what vended sessions lack (`vends-no-s3:DeleteObject`), or the terms of the door by which engines come in
+    (`horizon~off=W-no-ctas`).
     """
+    if access is not None:
+        return access.profile
     return f"vends-no-{properties[DENY]}" if DENY in properties else "none"

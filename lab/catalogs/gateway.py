@@ -33,11 +33,12 @@ ACCESS_RECORD = "catalog-access.jsonl"  # in the run's logs/: a line per request
 
 @dataclass(frozen=True)
 class Settings:
-    """What the gateway's process is told on its standard input; it holds the store's keys."""
+    """What the gateway's process is told on its standard input; it holds the store's keys and the lab's secret."""
 
     upstream: str  # the catalog's URI
     store: dict[str, Any]  # a StoreEndpoint
     record: str  # file of the access record
+    secret: str  # of the lab's keyring
     polaris: dict[str, Any] | None = None  # a polaris.Upstream, where the catalog wants a token
 
 
@@ -57,10 +58,14 @@ def _packages() -> str:
     return os.pathsep.join(filter(None, (str(Path(lab.__file__).parents[1]), os.environ.get("PYTHONPATH"))))
 
 
-def serve(host: Host, process: Process, store: StoreEndpoint, upstream: str | Upstream) -> None:
-    """Lets the gateway pass requests on to the catalog at `upstream`, with sessions of `store`."""
+def serve(host: Host, process: Process, store: StoreEndpoint, upstream: str | Upstream, secret: str) -> None:
+    """Lets the gateway pass requests on to the catalog at `upstream`, with sessions of `store`.
+
+    secret: the lab's, from which follows who may sign on (`keyring.py`).
+    """
     uri, polaris = (upstream, None) if isinstance(upstream, str) else (upstream.uri, asdict(upstream))
-    settings = Settings(uri, asdict(store), str(host.folder / "logs" / ACCESS_RECORD), polaris)
+    record = str(host.folder / "logs" / ACCESS_RECORD)
+    settings = Settings(uri, asdict(store), record, secret, polaris)
     process.stdin.write(json.dumps(asdict(settings)).encode() + b"\n")
 
 
@@ -74,22 +79,19 @@ def main() -> None:
 
     import uvicorn  # slow to load, and nothing waits for them before the first request is served
 
-    from lab.catalogs import handmade, polaris, proxy, upstream, vending
+    from lab.catalogs import handmade, polaris, proxy, stages, upstream
 
     line = sys.stdin.readline()
     if not line:
         return
     settings = Settings(**json.loads(line))
-    stages: list[proxy.Stage] = [
-        vending.within_reach,
-        vending.Vending(StoreEndpoint(**settings.store)),
-        handmade.transformed,
-    ]
+    pipeline = stages.pipeline(StoreEndpoint(**settings.store), settings.secret)
+    pipeline.append(handmade.transformed)
     if settings.polaris is not None:
         of = polaris.Upstream(**settings.polaris)
-        stages.append(upstream.Authorized(lambda: polaris.token(of)))
+        pipeline.append(upstream.Authorized(lambda: polaris.token(of)))
     with Path(settings.record).open("a") as record:
-        app = proxy.Proxy(settings.upstream, stages, record)
+        app = proxy.Proxy(settings.upstream, pipeline, record)
         server = uvicorn.Server(
             uvicorn.Config(
                 app,

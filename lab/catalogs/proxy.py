@@ -12,10 +12,14 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import aiohttp
 from yarl import URL
+
+if TYPE_CHECKING:
+    from lab.catalogs.keyring import Caller
+    from lab.catalogs.profiles import Door
 
 BODY_LIMIT = 64 * 1024 * 1024  # bytes; a commit of thousands of files is a few megabytes
 UPSTREAM_SECONDS = 180.0
@@ -29,6 +33,7 @@ _OF_ONE_CONNECTION = {
     *("server", "date"),
 }
 _NO_BODY = frozenset((204, 304))
+JSON: Headers = (("content-type", "application/json"),)
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,14 @@ class Request:
     query: str = ""
     headers: Headers = ()
     body: bytes = b""
+    door: Door | None = None  # by which it came in; None: the open one, of which no rule is kept
+    sent: str = ""  # behind a door: the path as it was sent
+    caller: Caller | None = None  # who it was found to be, behind a door
+    may_write: bool = True  # whether the caller has the right to commit to the table
+
+    def json(self) -> Any:
+        """The body as JSON, None when it isn't."""
+        return _json(self.body)
 
     def header(self, name: str) -> str:
         """All values of a header, joined; empty without one."""
@@ -57,10 +70,7 @@ class Response:
 
     def json(self) -> Any:
         """The body as JSON, None when it isn't."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            return None
+        return _json(self.body)
 
     def with_json(self, value: Any) -> Response:
         return replace(self, body=json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
@@ -71,10 +81,18 @@ Forward = Callable[[Request], Awaitable[Response]]
 Stage = Callable[[Request, Forward], Awaitable[Response]]
 
 
-def error(status: int, kind: str, message: str) -> Response:
-    """An error in the REST protocol's own shape."""
+def error(status: int, kind: str, message: str, rule: str | None = None) -> Response:
+    """An error in the REST protocol's own shape. `rule`: the claim of whose it is, for the access record."""
     body = {"error": {"message": message, "type": kind, "code": status}}
-    return Response(status, (("content-type", "application/json"),)).with_json(body)
+    notes = {"rule": rule} if rule else {}
+    return Response(status, JSON, notes=notes).with_json(body)
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
 
 
 class Proxy:

@@ -16,26 +16,29 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import urllib3
 from minio.credentials.providers import AssumeRoleProvider
 from minio.error import MinioException
 
 from lab.catalogs import DENY, GRANT
+from lab.catalogs.operations import DELEGATION
 from lab.catalogs.proxy import Forward, Request, Response, error
 from lab.stores import StoreEndpoint, s3
 
-DELEGATION = "x-iceberg-access-delegation"
 LIFETIME_SECONDS = 3600
 
+_WRITES = ("s3:AbortMultipartUpload", "s3:DeleteObject", "s3:PutObject")  # what a reader's session lacks
 # What a session may do with the objects below its table's location.
 _OBJECT_ACTIONS = ("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListMultipartUploadParts")
 ACTIONS = (*(f"s3:{action}" for action in _OBJECT_ACTIONS), "s3:ListBucket")
 
 _TABLE = re.compile(r"/v1/(?:.+/)?namespaces/[^/]+/(?:tables(?:/[^/]+)?|register)")
+_REFRESH = re.compile(rf"(?P<table>{_TABLE.pattern})/credentials")
+_VENDED = "vended-credentials"
 _CREATED_BY_POST = re.compile(r".*/(?:tables|register)")
 # Characters that a policy would read as a pattern: a location with one can't be named exactly.
 _PATTERN = re.compile(r"[*?$]")
@@ -75,6 +78,7 @@ class Terms:
     location: str  # s3://bucket/path
     deny: tuple[str, ...] = ()  # actions that its policy lacks
     grant: tuple[str, ...] = ()  # actions that the bucket's policy grants its principal
+    seconds: int = LIFETIME_SECONDS
 
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Terms:
@@ -100,6 +104,8 @@ class Vending:
         self._sessions: dict[Terms, asyncio.Task[Credentials]] = {}
 
     async def __call__(self, request: Request, forward: Forward) -> Response:
+        if request.method == "GET" and (of := _REFRESH.fullmatch(request.path)):
+            return await self._refreshed(replace(request, path=of["table"]), forward)
         response = await forward(request)
         if not _answers_with_a_table(request) or response.status != 200:
             return response
@@ -111,7 +117,7 @@ class Vending:
         if not _asked_for(request):
             return response.with_json(table)
         try:
-            terms = Terms.of(table["metadata"])
+            terms = _narrowed(Terms.of(table["metadata"]), request)
             credentials = await self._credentials(terms)
         except (OSError, ValueError, urllib3.exceptions.HTTPError, MinioException) as reason:
             location = table["metadata"]["location"]
@@ -120,14 +126,24 @@ class Vending:
                 "BadRequestException",
                 f"Credential vending was requested for {location}, but no credentials are available: {reason}",
             )
-        table["config"] = self._config(credentials)
-        table["storage-credentials"] = [{"prefix": terms.location + "/", "config": table["config"]}]
-        notes = {"vended": True, **({"denied": terms.deny} if terms.deny else {})}
+        keys = self._config(credentials)
+        table["config"] = keys | _refreshing(request)
+        table["storage-credentials"] = [{"prefix": terms.location + "/", "config": keys}]
+        notes = {**response.notes, "vended": True, **({"denied": terms.deny} if terms.deny else {})}
+        if request.door is not None and not request.may_write:
+            notes["narrowed"] = request.door.settings["privilege-claim"]  # by whose rule the keys can't write
         return Response(response.status, response.headers, notes=notes).with_json(table)
+
+    async def _refreshed(self, request: Request, forward: Forward) -> Response:
+        """New keys alone of a table whose metadata a client knows."""
+        loaded = await self(replace(request, headers=(*request.headers, (DELEGATION, _VENDED))), forward)
+        if loaded.status != 200:
+            return loaded
+        return loaded.with_json({"storage-credentials": loaded.json()["storage-credentials"]})
 
     async def _credentials(self, terms: Terms) -> Credentials:
         task = self._sessions.get(terms)
-        if task is None or (task.done() and not _fresh(task)):
+        if task is None or (task.done() and not _fresh(task, terms.seconds)):
             task = asyncio.create_task(asyncio.to_thread(self._assume, terms))
             self._sessions[terms] = task
         return await asyncio.shield(task)  # an engine that hangs up takes nobody else's session along
@@ -142,6 +158,24 @@ class Vending:
             "s3.path-style-access": "true",
             "client.region": self._store.region,
         }
+
+
+def _narrowed(terms: Terms, request: Request) -> Terms:
+    """Of one who may not write, without what writes; behind a door, also without what its profile vends to nobody."""
+    if request.door is None:
+        return terms
+    denied = _actions(request.door.settings, "vending-deny")
+    lacking = {*terms.deny, *denied, *(() if request.may_write else _WRITES)}
+    return replace(terms, deny=tuple(sorted(lacking)), seconds=int(request.door.seconds("vended-seconds")))
+
+
+def _refreshing(request: Request) -> dict[str, str]:
+    """Behind a door, where a client gets new keys before the old ones end; as the open door is, nobody is told."""
+    if request.door is None:
+        return {}
+    made = "" if request.method == "GET" else f"/{quote(str(request.json()['name']), safe='')}"
+    path = request.path.removesuffix("/register") + ("/tables" if request.path.endswith("/register") else "")
+    return {"client.refresh-credentials-endpoint": f"{path.lstrip('/')}{made}/credentials"}
 
 
 def session_name(location: str) -> str:
@@ -181,7 +215,7 @@ def _place(location: str) -> tuple[str, str]:
     """Bucket and key prefix of a location. Raises ValueError."""
     parts = urlsplit(location)
     bucket, prefix = parts.netloc, parts.path.strip("/")
-    if parts.scheme not in ("s3", "s3a", "s3n") or not bucket or not prefix:
+    if parts.scheme not in ("s3", "s3a", "s3n") or not bucket or not prefix or {".", ".."} & set(prefix.split("/")):
         raise ValueError("not a location below a bucket")
     return bucket, prefix
 
@@ -203,13 +237,13 @@ def _answers_with_a_table(request: Request) -> bool:
 
 def _asked_for(request: Request) -> bool:
     wanted = request.header(DELEGATION).split(",")
-    return "vended-credentials" in (value.strip().lower() for value in wanted)
+    return _VENDED in (value.strip().lower() for value in wanted)
 
 
-def _fresh(task: asyncio.Task[Credentials]) -> bool:
+def _fresh(task: asyncio.Task[Credentials], lifetime: int) -> bool:
     if task.cancelled() or task.exception() is not None:
         return False
-    return task.result().expires_at_ms / 1000 - time.time() > LIFETIME_SECONDS / 2
+    return task.result().expires_at_ms / 1000 - time.time() > lifetime / 2
 
 
 def _assume_at(store: StoreEndpoint) -> Assume:
@@ -223,7 +257,7 @@ def _assume_at(store: StoreEndpoint) -> Assume:
             sts_endpoint=store.url,
             access_key=store.access_key,
             secret_key=store.secret_key,
-            duration_seconds=LIFETIME_SECONDS,
+            duration_seconds=terms.seconds,
             policy=policy,
             region=store.region,
             role_session_name=terms.session,

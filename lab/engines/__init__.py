@@ -11,11 +11,13 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from lab.catalogs.signing import REGION, SERVICE
 from lab.errors import LabError
 from lab.model import Answer, Generation, Statement
 
 if TYPE_CHECKING:
     from lab.catalogs import CatalogEndpoint
+    from lab.catalogs.signing import Entry
     from lab.provision import Cache
     from lab.runtime.host import Host
     from lab.runtime.process import Process
@@ -25,7 +27,7 @@ T = TypeVar("T")
 ENVIRONMENT = "env."
 KINDS = ("duckdb", "iceberg", "pyiceberg", "spark", "trino")
 WORKERS = 2  # of each cluster
-_LAB = re.compile(r"(?<![\w.'\"])lab(?![\w'\"])")  # the catalog's name, as a word of a statement
+_LAB = re.compile(r"(?<![\w.'\"/])lab(?![\w'\"])")  # the catalog's name, as a word of a statement
 _REQUIRED = {"kind", "versions", "artefacts"}
 _OPTIONAL = {"java", "settings", "why"}
 
@@ -52,8 +54,11 @@ class Session(Protocol):
 class Engine(Protocol):
     """A client of what an adapter's `launch` made."""
 
-    def session(self, settings: Mapping[str, str | None] = {}) -> Session:
-        """A fresh session; None takes a setting of the adapter's or the generation's away."""
+    def session(self, settings: Mapping[str, str | None] = {}, entry: Entry | None = None) -> Session:
+        """A fresh session; None takes a setting of the adapter's or the generation's away.
+
+        entry: how it comes to the catalog where not by the open door; its secrets are in no `Session.settings`.
+        """
 
     def versions(self) -> dict[str, str]:
         """Component → version, as the engine itself tells them."""
@@ -87,6 +92,21 @@ class Adapter(Protocol):
 def environment(catalog: CatalogEndpoint) -> dict[str, str]:
     """What a store wants in its clients' environment, as settings."""
     return {f"{ENVIRONMENT}{name}": value for name, value in catalog.client_environment.items()}
+
+
+def rest_properties(entry: Entry | None, prefix: str = "") -> dict[str, str]:
+    """An entry as the REST clients of Iceberg's own libraries are told it, in Java and in Python alike."""
+    told: dict[str, str] = {}
+    if entry is not None:
+        told["uri"] = entry.uri
+        if entry.credential:
+            told |= {"credential": entry.credential, "scope": entry.scope, "oauth2-server-uri": entry.token_uri}
+        if entry.token:
+            told |= {"token": entry.token, "oauth2-server-uri": entry.token_uri}
+        if entry.signed:
+            told |= {"rest.sigv4-enabled": "true", "rest.signing-region": REGION, "rest.signing-name": SERVICE}
+            told |= dict(zip(("rest.access-key-id", "rest.secret-access-key"), entry.aws, strict=True))
+    return {f"{prefix}{key}": value for key, value in told.items()}
 
 
 def split(settings: Mapping[str, T]) -> tuple[dict[str, T], dict[str, T]]:

@@ -14,6 +14,7 @@ from lab.model import Call, Generation, Statement
 
 if TYPE_CHECKING:
     from lab.catalogs import CatalogEndpoint
+    from lab.catalogs.signing import Entry
     from lab.runtime.host import Host
     from lab.runtime.process import Process
 
@@ -31,6 +32,19 @@ class Engine(WorkerEngine):
         "attach.AUTHORIZATION_TYPE": "none",
         "attach.ACCESS_DELEGATION_MODE": "vended_credentials",
     }
+
+    @staticmethod
+    def entered(entry: Entry) -> dict[str, str]:
+        told = {"attach.ENDPOINT": entry.uri}
+        if entry.signed:
+            raise LabError("DuckDB signs requests to AWS's own addresses alone")
+        if entry.credential:
+            client, _, secret = entry.credential.rpartition(":")
+            told |= {"attach.CLIENT_ID": client, "attach.CLIENT_SECRET": secret}
+            told |= {"attach.OAUTH2_SCOPE": entry.scope, "attach.OAUTH2_SERVER_URI": entry.token_uri}
+        if entry.token:
+            told["attach.TOKEN"] = entry.token
+        return told | ({"attach.AUTHORIZATION_TYPE": "oauth2"} if entry.credential or entry.token else {})
 
     @staticmethod
     def worded(statement: Statement) -> object:

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
-from lab.engines import environment, jvm, split
+from lab.engines import environment, jvm, rest_properties, split
 from lab.errors import LabError
 from lab.model import Answer, Call, Column, Generation, Rows, Statement
 from lab.runtime.jvm import JavaEndpoint, connect, jvm_gateway, py4j_jar
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lab.catalogs import CatalogEndpoint
+    from lab.catalogs.signing import Entry
     from lab.provision import Cache
     from lab.runtime.host import Host
     from lab.runtime.process import Process
@@ -87,7 +88,7 @@ class Engine:
         self._generation, self._catalog = generation, catalog
         self._gateway = connect(JavaEndpoint(endpoint["port"], endpoint["token"]))
 
-    def session(self, settings: Mapping[str, str | None] = {}) -> Session:
+    def session(self, settings: Mapping[str, str | None] = {}, entry: Entry | None = None) -> Session:
         """A catalog client of its own. Raises LabError when the JVM no longer answers."""
         effective = {k: v for k, v in {**self.settings(), **settings}.items() if v is not None}
         _, properties = split(effective)
@@ -98,7 +99,7 @@ class Engine:
             "s3.path-style-access": "true",
             "client.region": self._catalog.region,
         }
-        return Session(self._gateway, {**places, **properties}, effective)
+        return Session(self._gateway, {**places, **properties, **rest_properties(entry)}, effective)
 
     def versions(self) -> dict[str, str]:
         """Versions of Iceberg and Java, as they tell them themselves."""

@@ -9,7 +9,7 @@ dicts by column name; a column left out is null.
     create_namespace(namespace)
     drop_namespace(namespace)
     list_tables(namespace)                                            → table
-    create_table(namespace, table, schema, properties, partition)
+    create_table(namespace, table, schema, properties, partition, location)
         schema: (name, Iceberg type, required) each; properties may hold `format-version`;
         partition: (column, transform) each, the transform in Iceberg's words (`day`, `bucket[16]`)
     drop_table(namespace, table, purge)
@@ -34,6 +34,15 @@ dicts by column name; a column left out is null.
         memory, `overwrite` the matching ones with them.
     expire_snapshots(namespace, table)
         all but the current one; PyIceberg takes them out of the metadata and deletes no file
+    register(namespace, table, name)
+        its present metadata under a further name
+    add_column(namespace, table, name, type)
+    set_properties(namespace, table, properties)
+    upgrade(namespace, table, version)
+    tag(namespace, table, name)
+        the current snapshot
+    rollback(namespace, table)
+        to the snapshot before the current one
 
 Settings are properties of PyIceberg's catalog.
 """
@@ -43,12 +52,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from lab.engines import rest_properties
 from lab.engines.worker import WORKERS, WorkerEngine
 from lab.errors import UsageError
 from lab.model import Call, Generation, Statement
 
 if TYPE_CHECKING:
     from lab.catalogs import CatalogEndpoint
+    from lab.catalogs.signing import Entry
     from lab.runtime.host import Host
     from lab.runtime.process import Process
 
@@ -65,6 +76,10 @@ class Engine(WorkerEngine):
         "header.X-Iceberg-Access-Delegation": "vended-credentials",
         "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
     }
+
+    @staticmethod
+    def entered(entry: Entry) -> dict[str, str]:
+        return rest_properties(entry)
 
     @staticmethod
     def worded(statement: Statement) -> object:

@@ -39,6 +39,7 @@ from lab.tables.rest import RestCatalog, RestError
 
 if TYPE_CHECKING:
     from lab.catalogs import CatalogEndpoint
+    from lab.catalogs.signing import Entry
     from lab.runtime.host import Host
 
 FOLDER = "ICEBERG_LAB_REMOTES"  # the variable that names a folder of such files
@@ -212,9 +213,17 @@ class _Engine(ABC):
     def _connect(self, host: Host) -> None:
         """Prepares for sessions; says nothing to the engine yet."""
 
+    def session(self, settings: Mapping[str, str | None] = {}, entry: Entry | None = None) -> Session:
+        """A fresh session. Raises NotProvided for what only the engine's owner can change."""
+        if entry is not None:
+            raise NotProvided(
+                "how an engine that the lab did not start signs on to the catalog is its owner's to change"
+            )
+        return self._session(settings)
+
     @abstractmethod
-    def session(self, settings: Mapping[str, str | None] = {}) -> Session:
-        """A fresh session. Raises NotProvided for a setting that only the engine's owner can change."""
+    def _session(self, settings: Mapping[str, str | None]) -> Session:
+        """With these settings."""
 
     @abstractmethod
     def _ask_versions(self, session: Session) -> dict[str, str]: ...
@@ -298,7 +307,7 @@ class _Trino(_Engine):
         port = parts.port or _PORTS[parts.scheme]
         self._server = trino.Server(port, parts.hostname or "", parts.scheme, self._remote.user, auth)
 
-    def session(self, settings: Mapping[str, str | None] = {}) -> Session:
+    def _session(self, settings: Mapping[str, str | None]) -> Session:
         own = self._generation.settings
         taken = {key for key, value in settings.items() if value is None and key not in own}
         self._refuse(taken | {k for k in settings if k.startswith((*_CATALOG_SETTINGS, ENVIRONMENT))})
@@ -323,7 +332,7 @@ class _Spark(_Engine):
     def _connect(self, host: Host) -> None:
         self._client = spark_connect.Client(host, self._generation, self._catalog, {})
 
-    def session(self, settings: Mapping[str, str | None] = {}) -> Session:
+    def _session(self, settings: Mapping[str, str | None]) -> Session:
         wanted = {key: value for key, value in settings.items() if key != spark_connect.REMOTE}  # it is so anyway
         own = {**_CONNECT_SETTINGS, **self._generation.settings}
         taken = {key for key, value in wanted.items() if value is None and key not in own}

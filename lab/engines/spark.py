@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from lab.engines import environment, jvm, spark_cluster, spark_connect, spark_rows, split
+from lab.engines import environment, jvm, rest_properties, spark_cluster, spark_connect, spark_rows, split
 from lab.errors import LabError
 from lab.model import Answer, Column, Generation, Rows, Statement
 from lab.runtime.jvm import JavaEndpoint, connect
 
 if TYPE_CHECKING:
     from lab.catalogs import CatalogEndpoint
+    from lab.catalogs.signing import Entry
     from lab.engines import Cluster
     from lab.engines.worker import WorkerSession
     from lab.provision import Cache
@@ -162,10 +163,11 @@ class Engine:
             raise LabError(f"{generation.name} has ended; read {log}, then start it again") from None
         self._roots: dict[frozenset[tuple[str, str | None]], Any] = {frozenset(): default}
 
-    def session(self, settings: Mapping[str, str | None] = {}) -> Session | WorkerSession:
+    def session(self, settings: Mapping[str, str | None] = {}, entry: Entry | None = None) -> Session | WorkerSession:
         """A fresh session. Raises LabError for a setting that can't vary between sessions."""
-        own = self.settings()
+        own, settings = self.settings(), {**settings, **rest_properties(entry, f"{CATALOG}.")}
         effective = {key: value for key, value in {**own, **settings}.items() if value is not None}
+        effective = entry.told(effective) if entry else effective
         changes = {key: value for key, value in settings.items() if own.get(key) != value}
         variables, changes = split(changes)
         if variables and spark_connect.REMOTE in changes:

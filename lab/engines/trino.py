@@ -21,6 +21,7 @@ from trino.auth import Authentication
 from trino.client import ClientSession, TrinoQuery, TrinoRequest
 from trino.exceptions import Error, HttpError, TrinoQueryError
 
+from lab.catalogs.signing import SERVICE
 from lab.engines import WORKERS, environment, jvm, renamed, split, trino_rows
 from lab.errors import LabError
 from lab.model import Answer, Cause, Column, Failure, Generation, Rows, Statement
@@ -28,6 +29,7 @@ from lab.runtime.jvm import py4j_jar
 
 if TYPE_CHECKING:
     from lab.catalogs import CatalogEndpoint
+    from lab.catalogs.signing import Entry
     from lab.engines import Cluster
     from lab.provision import Cache
     from lab.runtime.host import Host
@@ -146,8 +148,8 @@ def _jars(cache: Cache, artefact: str, pattern: str) -> list[Path]:
 def create_catalog(name: str, settings: Mapping[str, str], catalog: CatalogEndpoint) -> str:
     """What makes Trino know this catalog."""
     properties = {
-        **settings,
         "iceberg.rest-catalog.uri": catalog.uri,
+        **settings,
         "iceberg.rest-catalog.warehouse": catalog.warehouse,
         "s3.endpoint": catalog.s3_endpoint,
         "s3.region": catalog.region,
@@ -212,6 +214,22 @@ def settings(generation: Generation) -> dict[str, str]:
     return {**SETTINGS, **generation.settings}
 
 
+def _entered(entry: Entry) -> dict[str, str]:
+    """The catalog's settings by which Trino comes in so."""
+    rest = "iceberg.rest-catalog."
+    told = {f"{rest}uri": entry.uri}
+    if entry.credential:
+        told |= {f"{rest}oauth2.credential": entry.credential, f"{rest}oauth2.scope": entry.scope}
+    if entry.token:
+        told[f"{rest}oauth2.token"] = entry.token
+    if entry.credential or entry.token:
+        told |= {f"{rest}security": "OAUTH2", f"{rest}oauth2.server-uri": entry.token_uri}
+    if entry.signed:
+        told |= {f"{rest}security": "SIGV4", f"{rest}signing-name": SERVICE}
+        told |= dict(zip(("s3.aws-access-key", "s3.aws-secret-key"), entry.aws, strict=True))
+    return told
+
+
 class Engine:
     """A client of a launched server. Its sessions may be used from any thread."""
 
@@ -221,26 +239,28 @@ class Engine:
         self._generation, self._catalog = generation, catalog
         self._server = Server(int(endpoint["port"]))
 
-    def session(self, settings: Mapping[str, str | None] = {}) -> Session:
+    def session(self, settings: Mapping[str, str | None] = {}, entry: Entry | None = None) -> Session:
         """A fresh session. Raises LabError with Trino's words for a catalog that can't be made with its settings."""
-        own = self.settings()
+        own, settings = self.settings(), {**settings, **(_entered(entry) if entry else {})}
         changes = {key: value for key, value in settings.items() if own.get(key) != value}
         if fixed := split(changes)[0]:
             raise LabError(f"{', '.join(fixed)} is in the environment of a whole Trino, not of a session")
         effective = {key: value for key, value in {**own, **changes}.items() if value is not None}
         properties = {k: v for k, v in effective.items() if k in changes and not k.startswith(_OF_THE_CATALOG)}
-        name = CATALOG
+        name, unmade = CATALOG, None
         if any(key.startswith(_OF_THE_CATALOG) for key in changes):
-            name = self._another({k: v for k, v in effective.items() if k.startswith(_OF_THE_CATALOG)})
-        return Session(self._server, properties, effective, name)
+            name, unmade = self._another({k: v for k, v in effective.items() if k.startswith(_OF_THE_CATALOG)})
+        if unmade is not None and entry is None:
+            told = unmade.causes[0].message
+            raise LabError(f"{self._generation.name} makes no catalog with these settings: {told}")
+        effective = entry.told(effective) if entry else effective
+        return Session(self._server, properties, effective, name, unmade)
 
-    def _another(self, settings: Mapping[str, str]) -> str:
-        """The name of a catalog with these settings, which stays for whoever wants the same."""
+    def _another(self, settings: Mapping[str, str]) -> tuple[str, Failure | None]:
+        """The name of a catalog with these settings, which stays for whoever wants the same, and why it is not made."""
         name = f"{CATALOG}_{hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:8]}"
         answer = Session(self._server, {}, {}).execute(create_catalog(name, settings, self._catalog))
-        if isinstance(answer, Failure):
-            raise LabError(f"{self._generation.name} makes no catalog with these settings: {answer.causes[0].message}")
-        return name
+        return name, answer if isinstance(answer, Failure) else None
 
     def versions(self) -> dict[str, str]:
         """Version of Trino, as it tells itself; that of Iceberg inside it, as declared: Trino can't be asked."""
@@ -271,10 +291,20 @@ class Session:
     """One client session: its properties, in the zone UTC."""
 
     def __init__(
-        self, server: Server, properties: Mapping[str, str], settings: dict[str, str], catalog: str = CATALOG
+        self,
+        server: Server,
+        properties: Mapping[str, str],
+        settings: dict[str, str],
+        catalog: str = CATALOG,
+        unmade: Failure | None = None,
     ) -> None:
-        """catalog: what Trino calls the catalog that is `lab` in statements and session properties."""
+        """catalog: what Trino calls the catalog that is `lab` in statements and session properties.
+
+        unmade: why that catalog could not be made, which then is the answer of each statement: Trino signs on when a
+        catalog is made.
+        """
         self.settings = settings
+        self._unmade = unmade
         self._catalog = catalog
         self._request = TrinoRequest(
             host=server.host,
@@ -294,6 +324,8 @@ class Session:
         """Rows, or the failure: first Trino's error name and message, then the Java cause chain it came of."""
         if not isinstance(statement, str):
             raise LabError(f"Trino understands SQL, not the call {statement.op}; give the step its SQL")
+        if self._unmade is not None:
+            return self._unmade
         query = TrinoQuery(self._request, renamed(statement, self._catalog), legacy_primitive_types=True)
         try:
             data = list(query.execute())

@@ -26,6 +26,7 @@ from lab.model import Answer, Cause, Column, Failure, Generation, Rows, Statemen
 
 if TYPE_CHECKING:
     from lab.catalogs import CatalogEndpoint
+    from lab.catalogs.signing import Entry
     from lab.runtime.host import Host
 
 WORKERS = Path(__file__).with_name("workers")
@@ -131,17 +132,23 @@ class WorkerEngine:
         return [self._host.cache.environment(self._generation.name)]
 
     @staticmethod
+    def entered(entry: Entry) -> dict[str, str]:
+        """The settings by which the engine comes in so."""
+        raise NotImplementedError
+
+    @staticmethod
     def worded(statement: Statement) -> object:
         """The statement as the engine's file takes it, made of what `lab.values` encodes. Raises LabError."""
         raise NotImplementedError
 
-    def session(self, settings: Mapping[str, str | None] = {}) -> WorkerSession:
+    def session(self, settings: Mapping[str, str | None] = {}, entry: Entry | None = None) -> WorkerSession:
         """A fresh session. What fails in opening it is the answer of each of its statements."""
+        settings = {**settings, **(self.entered(entry) if entry else {})}
         effective = {k: v for k, v in {**self.settings(), **settings}.items() if v is not None}
         variables, rest = split(effective)
         worker = self._living(variables)
         session = WorkerSession(worker, next(self._numbers), self.worded, asdict(self._catalog), rest)
-        session.settings = effective
+        session.settings = entry.told(effective) if entry else effective
         return session
 
     def versions(self) -> dict[str, str]:

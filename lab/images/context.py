@@ -40,7 +40,7 @@ _ROOTS = (
     *("lab.engines.spark", "lab.engines.trino", "lab.engines.iceberg", *(f"lab.stores.{store}" for store in STORES)),
 )
 # Dependencies of what stays on the user's machine.
-_OUTSIDE = ("click", "fastavro", "jsonschema", "pytest", "testcontainers")
+_OUTSIDE = ("click", "jsonschema", "pytest", "testcontainers")
 _FOLDERS = ("site", "lab", "cache", "jdk", "bin")  # there, if only empty: a Dockerfile copies them
 _CHUNK = 1 << 20
 
@@ -80,7 +80,8 @@ def modules() -> dict[str, Path]:
                 todo += [alias.name for alias in node.names if alias.name.split(".")[0] == "lab"]
             elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "lab":
                 todo += [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
-    for path in [*(PROJECT / "lab/provision").glob("*.*"), *(PROJECT / "lab/engines/generations").glob("*.toml")]:
+    declared = ("lab/engines/generations", "lab/catalogs/profiles")
+    for path in [file for folder in ("lab/provision", *declared) for file in (PROJECT / folder).glob("*.*")]:
         if path.suffix in (".json", ".toml"):
             found[path.relative_to(PROJECT).as_posix()] = path
     return dict(sorted(found.items()))

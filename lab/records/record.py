@@ -200,6 +200,8 @@ def _step(step: StepResult) -> dict[str, Any]:
     if step.truth is not None:
         out["truth"] = [[encode(v) for v in row] for row in step.truth]
         out["among"] = step.among
+    if step.asked is not None:
+        out["asked"] = dict(step.asked)
     if step.lineage is not None:
         out["lineage"] = asdict(step.lineage)
     return out
@@ -223,6 +225,7 @@ def _step_back(line: Mapping[str, Any]) -> StepResult:
         None if truth is None else tuple(tuple(decode(v) for v in row) for row in truth),
         line.get("among", False),
         _lineage_back(line["lineage"]) if "lineage" in line else None,
+        line.get("asked"),
     )
 
 

@@ -33,6 +33,7 @@ from lab.records.lineage import breaches
 
 _DEFAULTS = re.compile(r"DEFAULT ?\(?'(\w+)'")
 _FEW = 8  # rows that are told in whole
+_DENIED = re.compile("access.?denied", re.IGNORECASE)  # S3's code, as each of its clients spells it
 PLAIN_READ = "plain-v2-read"  # the step that proves a session sound before "not-supported" is said
 
 
@@ -130,7 +131,8 @@ def facts_of(seen: Observation) -> dict[str, Any]:
 
     `read.rows` → number of rows; `read.types.ORDERED_AT` → the engine's name of the type (columns in upper
     case, as some engines fold them); `show.defaults` → what stands behind each DEFAULT of a CREATE TABLE that is
-    shown; `history.operations` → what `look` put under `operations`.
+    shown; `history.operations` → what `look` put under `operations`;
+    `insert.rules` → the claims whose rules the gateway refused something by meanwhile (see `SignOn.asked`).
     """
     facts: dict[str, Any] = {}
     for step in seen.steps:
@@ -142,6 +144,8 @@ def facts_of(seen: Observation) -> dict[str, Any]:
                 facts[f"{step.name}.types.{column.name.upper()}"] = column.type
         if isinstance(step.look, Mapping):
             facts |= {f"{step.name}.{key}": value for key, value in step.look.items()}
+        if step.asked is not None:
+            facts |= {f"{step.name}.{key}": value for key, value in step.asked.items()}
     return facts
 
 
@@ -152,11 +156,22 @@ def _outcome(seen: Observation, expected: Expect | None) -> Outcome:
     if failure is not None:
         if failure.crash:
             return Outcome.CRASH
+        if _by_rule(seen, failure):
+            return Outcome.REFUSED_BY_RULE
         known = expected.failure if expected and expected.outcome is Outcome.NOT_SUPPORTED else None
         sound = any(s.name == PLAIN_READ and isinstance(s.answer, Rows) and not wrong(s) for s in seen.steps)
         return Outcome.NOT_SUPPORTED if known and matches(known, failure) and sound else Outcome.ERROR
     amiss = any(wrong(step) or broken(step, seen) for step in seen.steps)
     return Outcome.SILENTLY_WRONG if amiss else Outcome.WORKS
+
+
+def _by_rule(seen: Observation, failure: Failure) -> bool:
+    """Whether a vendor's rule made it fail, by the gateway's own note and whatever the engine made of it: a request
+    was refused, or the store refused what keys can't that a rule had narrowed."""
+    upto = seen.steps[: next(place for place, step in enumerate(seen.steps) if step.answer is failure) + 1]
+    noted = [step.asked for step in upto if step.asked is not None]
+    denied = any(_DENIED.search(cause.message) for cause in failure.causes)
+    return bool(noted and (noted[-1]["rules"] or (denied and any(asked["narrowed"] for asked in noted))))
 
 
 def _failure(seen: Observation) -> Failure | None:

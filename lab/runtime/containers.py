@@ -127,6 +127,8 @@ class Containers(Stack):
     def _start_catalog(self) -> None:
         store = self._service(_STORE, self._start_store)
         for name, part in self._catalog.parts(self._shared(), self._store_endpoint(), self._ports[_CATALOG]):
+            if name == _CATALOG:
+                part.with_envs(LAB_SIGN_ON_SECRET=self._sign_on.secret)
             self._run(name, part, self.host.folder / "logs" / ACCESS_RECORD if name == _CATALOG else None)
         store.result()
 

@@ -46,7 +46,7 @@ class Embedded(Stack):
             store = self._service("store", self._start_store)
             upstream = reference.start(self.host, self._store_endpoint(), store.result)
             store.result()
-            gateway.serve(self.host, process, self._store_endpoint(), upstream)
+            gateway.serve(self.host, process, self._store_endpoint(), upstream, self._sign_on.secret)
         except BaseException:
             self._forget("gateway")
             self.host.end(process)  # nobody waits any longer for what it will never answer

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import sys
 import threading
@@ -54,6 +55,7 @@ class Settings:
     client_environment: str = "{}"  # JSON, see `lab.stores.StoreEndpoint`
     polaris_url: str = ""  # of its server
     polaris_secret: str = ""  # its root's
+    sign_on_secret: str = ""  # what callers of the gateway's doors sign on by; without one nobody can
     catalog_uri: str = ""  # the gateway's
     warehouse: str = ""  # what engines name it by
     token: str = ""  # who shows it may drive Spark or the library, and use Spark Connect
@@ -105,14 +107,15 @@ def serve(part: str, name: str, host: Host, settings: Settings) -> None:
             else:
                 named(name).start(host, settings.store)
         case "catalog":
+            secret = settings.sign_on_secret or secrets.token_urlsafe(32)
             process, _ = gateway.launch(host)
             upstream = reference.start(host, settings.store, lambda: None)
-            gateway.serve(host, process, settings.store, upstream)
+            gateway.serve(host, process, settings.store, upstream, secret)
         case "gateway":
+            secret = settings.sign_on_secret or secrets.token_urlsafe(32)
             process, _ = gateway.launch(host)
-            gateway.serve(
-                host, process, settings.store, polaris.upstream(settings.polaris_url, settings.polaris_secret)
-            )
+            server = polaris.upstream(settings.polaris_url, settings.polaris_secret)
+            gateway.serve(host, process, settings.store, server, secret)
         case "engine":
             generation = GENERATIONS[name]
             launch, clustered = adapter(generation.kind).launch, (settings.cluster,) if settings.cluster else ()

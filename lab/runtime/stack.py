@@ -7,6 +7,7 @@ catalog still do. `embedded.py` starts local processes, `containers.py` containe
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from lab.catalogs import CatalogEndpoint, reference
+from lab.catalogs.gateway import ACCESS_RECORD
+from lab.catalogs.signing import SignOn
 from lab.errors import LabError
 from lab.model import Generation
 from lab.runtime import folder as folders
@@ -108,6 +111,7 @@ class Stack(ABC):
         self._used: dict[str, float] = {}
         self._leases: Counter[str] = Counter()
         self._jvm_starts = threading.Semaphore(os.cpu_count() or 1)
+        self._sign_on = SignOn(secrets.token_urlsafe(32), str(folder / "logs" / ACCESS_RECORD))
 
     # ------------------------------------------------------------ what a runtime does its own way
     @abstractmethod
@@ -156,6 +160,10 @@ class Stack(ABC):
         if dead:
             raise LabError(f"{', '.join(dead)} has died; end this lab (iceberg-lab down) and start it anew")
         return endpoint
+
+    def sign_on(self) -> SignOn:
+        """By what engines sign on at the gateway's doors."""
+        return self._sign_on
 
     def _store_endpoint(self) -> StoreEndpoint:
         return self._service("store endpoint", self._choose_store).result()

@@ -29,6 +29,7 @@ from filelock import FileLock
 import lab
 from lab.catalogs import CatalogEndpoint
 from lab.catalogs.gateway import ACCESS_RECORD
+from lab.catalogs.signing import SignOn
 from lab.errors import LabError
 from lab.model import Generation
 from lab.provision import Cache, NotProvided
@@ -192,6 +193,9 @@ class Joined:
     def catalog(self) -> CatalogEndpoint:
         return cast(CatalogEndpoint, self._ask("catalog"))
 
+    def sign_on(self) -> SignOn:
+        return cast(SignOn, self._ask("sign_on"))
+
     def engine(self, generation: Generation) -> dict[str, Any]:
         return cast(dict[str, Any], self._ask("engine", generation))
 
@@ -339,6 +343,8 @@ class Supervisor:
                     return True, self._stack.store()
                 case "catalog":
                     return True, self._stack.catalog()
+                case "sign_on":
+                    return True, self._stack.sign_on()
                 case "engine":
                     return True, self._stack.engine(*arguments)
                 case "using":

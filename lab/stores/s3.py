@@ -54,6 +54,19 @@ def client(endpoint: StoreEndpoint, *, timeout: float = 10.0) -> Minio:
     )
 
 
+def session(endpoint: StoreEndpoint, vended: Mapping[str, str]) -> Minio:
+    """An S3 client with vended keys, in the words of Iceberg's S3 properties."""
+    return Minio(
+        endpoint.url.removeprefix("http://"),
+        access_key=vended["s3.access-key-id"],
+        secret_key=vended["s3.secret-access-key"],
+        session_token=vended["s3.session-token"],
+        region=endpoint.region,
+        secure=False,
+        http_client=urllib3.PoolManager(timeout=10.0, retries=False),
+    )
+
+
 def grant(endpoint: StoreEndpoint, session: str, actions: Sequence[str], prefix: str) -> None:
     """A bucket policy's statement: the sessions called `session` may do `actions` (`s3:…`) below `prefix`.
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial, update_wrapper
+from io import BytesIO
 from typing import Any
 from urllib.parse import urlsplit
 
 from minio import Minio
+from minio.error import S3Error
 
 from lab.catalogs.vending import session_name
 from lab.stores import StoreEndpoint, access, s3
 from lab.stores.access import Access
 from lab.tables import puffin, theta
 from lab.tables.files import deserialized
+from lab.tables.orders import NAMESPACE as ORDERS_AT
+from lab.tables.orders import ORDERS_V2
 from lab.tables.parquet import Footer, footer
 from lab.tables.rest import RestCatalog
 from lab.tables.row_ids import moves, overlaps
@@ -89,11 +93,66 @@ def orphans(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> di
     return {"data": len(lost) - metadata, "metadata": metadata}
 
 
+def reach(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """the table's own vended keys against the store: what they may do below its location, below another table's and
+    beside both"""
+    own, other = rest.load_table(namespace, table), rest.load_table(ORDERS_AT, ORDERS_V2.name)
+    keys = s3.session(store(), own.credentials)
+    bucket, inside = _place(own.metadata["location"])
+    _, elsewhere = _place(other.metadata["location"])
+    (_, known), (_, others) = _place(own.metadata_location), _place(other.metadata_location)
+    probe = f"{inside}/data/probe"
+    asked: Mapping[str, Callable[[], object]] = {
+        "get": lambda: keys.get_object(bucket, known).close(),
+        "list": lambda: list(keys.list_objects(bucket, f"{inside}/", recursive=True)),
+        "put": lambda: keys.put_object(bucket, probe, BytesIO(b"probe"), 5),
+        "delete": lambda: keys.remove_object(bucket, probe),
+        "other_get": lambda: keys.get_object(bucket, others).close(),
+        "other_list": lambda: list(keys.list_objects(bucket, f"{elsewhere}/", recursive=True)),
+        "other_put": lambda: keys.put_object(bucket, f"{elsewhere}/data/probe", BytesIO(b"probe"), 5),
+        "other_delete": lambda: keys.remove_object(bucket, others),
+        "longer_name_put": lambda: keys.put_object(bucket, f"{inside}2/data/probe", BytesIO(b"probe"), 5),
+        "bucket_list": lambda: list(keys.list_objects(bucket)),
+    }
+    return {name: _allowed(ask) for name, ask in asked.items()}
+
+
+def _allowed(ask: Callable[[], object]) -> bool:
+    """Whether the store does it; what it refuses otherwise than for lack of a right is a fault."""
+    try:
+        ask()
+    except S3Error as refusal:
+        if refusal.code != "AccessDenied":
+            raise
+        return False
+    return True
+
+
+def _place(location: str) -> tuple[str, str]:
+    """Bucket and key of an s3 location."""
+    path = urlsplit(location)
+    return path.netloc, path.path.strip("/")
+
+
 def _listed(admin: Minio, location: str) -> set[str]:
     """The location of every object below s3://bucket/prefix."""
     path = urlsplit(location)
     found = admin.list_objects(path.netloc, f"{path.path.strip('/')}/", recursive=True)
     return {f"{path.scheme}://{path.netloc}/{each.object_name}" for each in found}
+
+
+def leftovers(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """the store's listing below the namespace against the catalog's: its tables, and how many objects of data and of
+    metadata lie where no table is"""
+    found = {name: rest.load_table(namespace, name).metadata["location"].rstrip("/") for name in rest.tables(namespace)}
+    above = found[table].rpartition("/")[0]
+    lost = [
+        path
+        for path in _listed(s3.client(store()), above)
+        if not any(path.startswith(f"{location}/") for location in found.values())
+    ]
+    metadata = sum("/metadata/" in path for path in lost)
+    return {"tables": sorted(name.upper() for name in found), "data": len(lost) - metadata, "metadata": metadata}
 
 
 def deletes(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
@@ -225,5 +284,5 @@ LOOKS: Mapping[str, Look] = {
 
 def looks(store: StoreAt) -> Mapping[str, Look]:
     """All looks of a lab, those at its store included; `store` is asked for only by these."""
-    at_store = (orphans, deletes)
+    at_store = (orphans, leftovers, deletes, reach)
     return {**LOOKS, **{look.__name__: update_wrapper(partial(look, store), look) for look in at_store}}

@@ -81,6 +81,7 @@ def create_table(
     schema: Sequence[tuple[str, str, bool]],
     properties: Mapping[str, str] | None = None,
     partition: Sequence[tuple[str, str]] = (),
+    location: str | None = None,
 ) -> Answer:
     columns = Schema(
         *(
@@ -97,6 +98,7 @@ def create_table(
         columns,
         partition_spec=PartitionSpec(*fields) if fields else UNPARTITIONED_PARTITION_SPEC,
         properties=dict(properties or {}),
+        location=location,
     )
     return NOTHING
 
@@ -254,6 +256,41 @@ def expire_snapshots(catalog: RestCatalog, namespace: str, table: str) -> Answer
     return NOTHING
 
 
+def register(catalog: RestCatalog, namespace: str, table: str, name: str) -> Answer:
+    catalog.register_table(_name(namespace, name), catalog.load_table(_name(namespace, table)).metadata_location)
+    return NOTHING
+
+
+def set_properties(catalog: RestCatalog, namespace: str, table: str, properties: Mapping[str, str]) -> Answer:
+    with catalog.load_table(_name(namespace, table)).transaction() as transaction:
+        transaction.set_properties(dict(properties))
+    return NOTHING
+
+
+def add_column(catalog: RestCatalog, namespace: str, table: str, name: str, type: str) -> Answer:
+    with catalog.load_table(_name(namespace, table)).update_schema() as update:
+        update.add_column(name, NestedField(1, name, type, required=False).field_type)
+    return NOTHING
+
+
+def upgrade(catalog: RestCatalog, namespace: str, table: str, version: int) -> Answer:
+    with catalog.load_table(_name(namespace, table)).transaction() as transaction:
+        transaction.upgrade_table_version(version)
+    return NOTHING
+
+
+def tag(catalog: RestCatalog, namespace: str, table: str, name: str) -> Answer:
+    loaded = catalog.load_table(_name(namespace, table))
+    loaded.manage_snapshots().create_tag(loaded.current_snapshot().snapshot_id, name).commit()
+    return NOTHING
+
+
+def rollback(catalog: RestCatalog, namespace: str, table: str) -> Answer:
+    loaded = catalog.load_table(_name(namespace, table))
+    loaded.manage_snapshots().rollback_to_snapshot(loaded.current_snapshot().parent_snapshot_id).commit()
+    return NOTHING
+
+
 OPERATIONS = {
     operation.__name__: operation
     for operation in (
@@ -276,6 +313,12 @@ OPERATIONS = {
         delete,
         update,
         expire_snapshots,
+        register,
+        add_column,
+        set_properties,
+        upgrade,
+        tag,
+        rollback,
     )
 }
 

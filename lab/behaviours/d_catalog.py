@@ -1,0 +1,198 @@
+"""Document D on what a catalog of Databricks, and Snowflake as its reader, refuses or leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lab.behaviours.orders_steps import HDD, HISTORY, SSD, insert, read
+from lab.behaviours.refusals import BAD_REQUEST, FORBIDDEN, OF_INSERT, OFF, REQUEST, claims, refused
+from lab.model import Access, Behaviour, Call, Claim, Expect, Outcome, Step, Variant
+from lab.tables.orders import ORDERS_V2
+
+AFTER = (replace(HISTORY, always=True), Step("orphans", look="orphans", always=True))
+LAG = 5
+NO_LAG = "unity-uniform~lag-seconds=0"
+BEHIND = f"unity-uniform~lag-seconds={LAG}~off=D-matrix"  # one session commits behind it and reads through it
+
+MATRIX = Behaviour(
+    id="D-matrix",
+    title="INSERT into a managed Iceberg table and into a Delta table with UniForm",
+    source="D, matrix of tables and access",
+    document="managed Iceberg: external read and write; Delta with UniForm: external read only, a write is refused",
+    table=ORDERS_V2,
+    steps=(read(ORDERS_V2, name="before"), insert(SSD), read(ORDERS_V2, *ORDERS_V2.rows, SSD), *AFTER),
+    variants=(
+        Variant("managed", access=Access("unity-managed")),
+        Variant("uniform", access=Access(NO_LAG)),
+        Variant("uniform-off", access=Access(f"{NO_LAG}~off=D-matrix")),
+    ),
+    claims=(Claim("*", Outcome.WORKS, variants="managed"), *claims(variants="uniform")),
+    expect=(
+        Expect(Outcome.WORKS, "read and write", variants="managed"),
+        *refused(
+            "D-matrix",
+            "insert",
+            "A Delta table with UniForm is read-only for Iceberg clients",
+            FORBIDDEN,
+            left=OF_INSERT,
+            variants="uniform",
+        ),
+        OFF,
+    ),
+    tags=("v2", "write", "access", "rules"),
+)
+LAGGING = Behaviour(
+    id="D-uniform-lag",
+    title="A commit seen through UniForm",
+    source="D, UniForm",
+    document="UniForm writes Iceberg metadata asynchronously: a reader lags",
+    table=ORDERS_V2,
+    steps=(
+        replace(insert(SSD), wait=LAG),  # later than the seed rows by more than the lag
+        read(ORDERS_V2, name="at-once"),
+        replace(read(ORDERS_V2, *ORDERS_V2.rows, SSD, name="later"), wait=LAG),
+    ),
+    variants=(
+        Variant("rule", access=Access(BEHIND)),
+        Variant(
+            "rule-off",
+            access=Access(f"{BEHIND}~off=D-uniform-lag"),
+            steps=(insert(SSD), read(ORDERS_V2, *ORDERS_V2.rows, SSD, name="at-once")),
+        ),
+    ),
+    claims=(Claim("*", Outcome.WORKS, variants="rule"),),
+    expect=(
+        Expect(
+            Outcome.WORKS,
+            "the reader sees the table as it was so long ago, and no error tells it so",
+            variants="rule",
+            facts={"at-once.amended": ["D-uniform-lag"]},
+        ),
+        OFF,
+    ),
+    tags=("v2", "read", "access", "rules"),
+)
+_TABLE = {"namespace": "{namespace}", "table": "{table_name}"}
+ELSEWHERE = "s3://lab/warehouse/elsewhere"
+METADATA_PATH = Behaviour(
+    id="D-no-metadata-path",
+    title="write.metadata.path set on a managed table",
+    source="D, managed tables",
+    document="write.metadata.path and write.metadata.previous-versions-max must not be set",
+    table=ORDERS_V2,
+    steps=(
+        Step(
+            "set",
+            {"spark": f"ALTER TABLE {{table}} SET TBLPROPERTIES ('write.metadata.path' = '{ELSEWHERE}')"},
+            Call("set_properties", {**_TABLE, "properties": {"write.metadata.path": ELSEWHERE}}),
+        ),
+        read(ORDERS_V2),
+        *AFTER,
+    ),
+    variants=(
+        Variant("rule", access=Access("unity-managed")),
+        Variant("rule-off", access=Access("unity-managed~off=D-no-metadata-path")),
+    ),
+    claims=claims(),
+    expect=(
+        *refused("D-no-metadata-path", "set", "The table property write.metadata.path can't be set", BAD_REQUEST),
+        OFF,
+    ),
+    tags=("v2", "write", "access", "rules"),
+    kinds=("pyiceberg", "spark"),
+)
+TRANSFORMS = Behaviour(
+    id="D-transforms",
+    title="A partition transform on a managed table",
+    source="D, partitioning",
+    document="expression partition transforms are refused for managed tables; plain columns only",
+    table=ORDERS_V2,
+    steps=(
+        Step(
+            "create",
+            {
+                "spark": "CREATE TABLE lab.{namespace}.PARTED (n int) USING iceberg PARTITIONED BY (bucket(4, n))",
+                "trino": "CREATE TABLE lab.{namespace}.PARTED (n int) WITH (partitioning = ARRAY['bucket(n, 4)'])",
+                "duckdb": "CREATE TABLE lab.{namespace}.PARTED (n int) PARTITIONED BY (bucket(4, n))",
+            },
+            Call(
+                "create_table",
+                {
+                    "namespace": "{namespace}",
+                    "table": "PARTED",
+                    "schema": [("n", "int", False)],
+                    "partition": [("n", "bucket[4]")],
+                },
+            ),
+        ),
+        Step(
+            "read",
+            "SELECT * FROM lab.{namespace}.PARTED",
+            Call("scan", {"namespace": "{namespace}", "table": "PARTED"}),
+            truth=(),
+        ),
+        Step("leftovers", look="leftovers", always=True),
+    ),
+    variants=(
+        Variant("rule", access=Access("unity-managed")),
+        Variant("rule-off", access=Access("unity-managed~off=D-transforms")),
+    ),
+    claims=claims(),
+    expect=(
+        *refused(
+            "D-transforms",
+            "create",
+            "The partition transform bucket[4] is not supported",
+            BAD_REQUEST,
+            duckdb=REQUEST,
+            where="leftovers",
+            history=(),
+        ),
+        OFF,
+    ),
+    tags=("v2", "write", "access", "rules"),
+)
+COUNT = {
+    "spark": "SELECT count(*) FROM {table}.snapshots",
+    "trino": 'SELECT count(*) FROM lab.{namespace}."{table_name}$snapshots"',
+    "duckdb": "SELECT count(*) FROM iceberg_snapshots({table})",
+}
+SHOWN = 2
+THOUSAND = Behaviour(
+    id="D-thousand-commits",
+    title="What is left of a history of which only the newest commits are shown",
+    source="D, Snowflake as a reader",
+    document="Snowflake's catalog integration sees the last 1000 commits only",
+    table=ORDERS_V2,
+    steps=(
+        insert(SSD),
+        insert(HDD, name="insert-2"),
+        insert(SSD, name="insert-3"),
+        read(ORDERS_V2, *ORDERS_V2.rows, SSD, HDD, SSD, second=True),
+        Step("snapshots", COUNT, truth=((SHOWN,),), second=True, optional=True),
+    ),
+    variants=(
+        Variant("rule", second_access=Access(f"snowflake-reader~shown-commits={SHOWN}")),
+        Variant(
+            "rule-off",
+            second_access=Access(f"snowflake-reader~shown-commits={SHOWN}~off=D-thousand-commits"),
+            steps=(
+                insert(SSD),
+                read(ORDERS_V2, *ORDERS_V2.rows, SSD, second=True),
+                Step("snapshots", COUNT, truth=((2,),), second=True, optional=True),
+            ),
+        ),
+    ),
+    claims=(Claim("*", Outcome.WORKS, variants="rule"),),
+    expect=(
+        Expect(
+            Outcome.WORKS,
+            "every row is there: a snapshot has all files, whatever is left of the history before it. Only the history "
+            "is short",
+            variants="rule",
+            facts={"read.amended": ["D-thousand-commits"]},
+        ),
+        OFF,
+    ),
+    tags=("v2", "read", "access", "rules"),
+)

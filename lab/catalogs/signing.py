@@ -1,0 +1,112 @@
+"""What an engine is given to sign on at one of the gateway's doors, and what the gateway noted of it afterwards."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab.catalogs import profiles
+from lab.catalogs.keyring import Caller, Keyring
+from lab.errors import LabError
+from lab.model import Access
+
+TOKENS = "oauth/tokens"
+BY = ("credential", "token", "pat", "pat-credential", "key-pair", "external", "sigv4", "nothing")
+REGION, SERVICE = "us-east-1", "s3tables"  # of signed requests
+HIDDEN = "(a secret of this lab)"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How one session comes in: what engines of any kind are told, each in its own words."""
+
+    uri: str  # of the catalog, by a door of this session's own
+    terms: str  # what that acts like, for the record
+    scope: str
+    credential: str = field(default="", repr=False)  # ID:SECRET, or a secret alone
+    token: str = field(default="", repr=False)
+    aws: tuple[str, str] = field(default=("", ""), repr=False)
+
+    def told(self, settings: dict[str, str]) -> dict[str, str]:
+        """Settings as they may be recorded: without secrets, and without what is this session's alone."""
+        secret = {value for value in (self.credential, *self.credential.split(":"), self.token, *self.aws) if value}
+        return {
+            key: HIDDEN if value in secret else f"…/{self.terms}" if value.startswith(self.uri) else value
+            for key, value in settings.items()
+        }
+
+    @property
+    def token_uri(self) -> str:
+        """The token endpoint, which is where clients look for it that are told none."""
+        return f"{self.uri}/v1/{TOKENS}"
+
+    @property
+    def signed(self) -> bool:
+        """Whether its requests are signed by SigV4."""
+        return bool(self.aws[0])
+
+    @property
+    def secrets(self) -> set[str]:
+        return {value for value in (self.credential.rpartition(":")[2], self.token, self.aws[1]) if value}
+
+
+@dataclass(frozen=True)
+class SignOn:
+    """A lab's secret, and the file in which its gateway notes each request."""
+
+    secret: str = field(repr=False)
+    record: str
+
+    def entry(self, access: Access, uri: str, tag: str) -> Entry:
+        """What a session is given, `tag` being its own. Raises LabError for a door that can't be.
+
+        uri: the gateway's.
+        """
+        keys, name = Keyring(self.secret), profiles.tagged(access.profile, tag)
+        door = profiles.door(name)
+        roles = door.profile.principals.get(access.principal)
+        if roles is None:
+            known = ", ".join(door.profile.principals)
+            raise LabError(f"{door.profile.name} knows no principal {access.principal!r}; there are: {known}")
+        who = Caller(access.principal, roles[0], access.by)
+        scope = door.profile.scope.replace("{role}", who.role)
+        of, seconds = door.profile.name, door.seconds("token-seconds")
+        shown: dict[str, Any] = {}
+        match access.by:
+            case "credential":
+                shown["credential"] = f"{who.principal}:{keys.client_secret(who.principal)}"
+            case "pat-credential":
+                shown["credential"] = keys.pat(who.principal)
+            case "key-pair":
+                shown["credential"] = keys.key_pair_token(of, who.principal)
+            case "token":
+                shown["token"] = keys.token(of, who, seconds)
+            case "pat":
+                shown["token"] = keys.pat(who.principal)
+            case "external":
+                shown["token"] = keys.external(of, who, seconds)
+            case "sigv4":
+                shown["aws"] = keys.aws(who.principal)
+        return Entry(f"{uri}/{name}", access.profile, scope, **shown)
+
+    def asked(self, tag: str, offset: int) -> tuple[dict[str, Any], int]:
+        """What the gateway noted of the session since `offset` in its record, and the offset now.
+
+        `rules`: claims whose rules refused something, `amended`: those that changed something, `narrowed`: those by
+        which vended keys can't write, `tokens`: how many the token endpoint gave out, `statuses`: of refused requests.
+        Each once, in its order.
+        """
+        with Path(self.record).open("rb") as file:
+            file.seek(offset)
+            new = file.read()
+        noted = (json.loads(line) for line in new.splitlines() if tag.encode() in line)
+        lines = [line for line in noted if line.get("tag") == tag]
+        return {
+            "rules": list(dict.fromkeys(line["rule"] for line in lines if "rule" in line)),
+            "amended": list(dict.fromkeys(claim for line in lines for claim in line.get("amended", ()))),
+            "narrowed": list(dict.fromkeys(line["narrowed"] for line in lines if "narrowed" in line)),
+            "tokens": sum(line["path"].endswith(TOKENS) and line["status"] == 200 for line in lines),
+            "statuses": list(dict.fromkeys(line["status"] for line in lines if "rule" in line)),
+        }, offset + len(new)

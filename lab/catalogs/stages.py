@@ -1,0 +1,24 @@
+"""The gateway's stages in their order. Each lets pass what came in by the open door, as if it were not there."""
+
+from __future__ import annotations
+
+from lab.catalogs.authentication import Authentication
+from lab.catalogs.authorisation import Authorisation
+from lab.catalogs.doors import doors
+from lab.catalogs.keyring import Keyring
+from lab.catalogs.proxy import Stage
+from lab.catalogs.rules import Rules
+from lab.catalogs.vending import Vending, within_reach
+from lab.stores import StoreEndpoint
+
+
+def pipeline(store: StoreEndpoint, secret: str) -> list[Stage]:
+    """secret: the lab's, see `keyring.py`."""
+    return [
+        within_reach,
+        doors,
+        Authentication(Keyring(secret)),
+        Authorisation(),
+        Vending(store),
+        Rules(store),
+    ]
