@@ -68,6 +68,8 @@ class Group(click.Group):
             ctx.exit(3)
         except KeyboardInterrupt as e:
             ERR.print("interrupted; what was observed before is kept in the run's record")
+            if labs.is_up():
+                ERR.print("the lab that is up goes on; end it with: iceberg-lab down")
             ctx.exit(128 + (e.args[0] if e.args else signal.SIGINT))
 
 

@@ -23,7 +23,7 @@ from rich.text import Text
 from lab import generating, looking
 from lab.catalogs import reference
 from lab.engines import GENERATIONS, LIBRARY, remote, rest_properties
-from lab.errors import LabError
+from lab.errors import LabError, UsageError
 from lab.images.here import lacking, refuse_stale
 from lab.model import Access, Answer, Generation
 from lab.plan import DEFAULT_SEED, Case, Selection, cases, select
@@ -65,7 +65,12 @@ def selected(
         return select({**words, **Places.of(up).as_json(), **named}, seed, remotes), "as the lab that is up"
     found = select({**words, "runtime": "containers"}, seed, remotes)
     if why := lacking(found.places.catalog, found.places.store, found.generations, Cache()):
-        return select({**words, "runtime": "embedded"}, seed, remotes), why
+        try:
+            return select({**words, "runtime": "embedded"}, seed, remotes), why
+        except UsageError as error:
+            if words.get("catalog") or words.get("store"):
+                raise UsageError(f"{error}, of local processes; containers can't be had: {why}") from None
+            raise
     return found, "a Docker engine answers and the images are here"
 
 
@@ -193,6 +198,11 @@ def generate(order: generating.Order, generation: Generation, places: Places, co
                 )
         finally:
             engines.close()
+
+
+def is_up() -> bool:
+    """Whether a lab is up, or on its way there."""
+    return supervisor.running(state()) is not None
 
 
 def status() -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ rows' formula.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections import Counter
@@ -37,7 +38,7 @@ T = TypeVar("T")
 
 
 def main(rows: int, files: int) -> None:
-    port = compose.ports()
+    port = {name: os.environ.get(name) or str(number) for name, number in compose.ports().items()}
     catalog = CatalogEndpoint(
         f"http://127.0.0.1:{port['LAB_CATALOG_PORT']}",
         f"s3://{s3.BUCKET}/warehouse",

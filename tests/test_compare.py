@@ -72,6 +72,13 @@ def test_a_cell_that_one_of_them_lacks_is_no_equality() -> None:
     assert not compare([], []).equal
 
 
+def test_what_ran_nowhere_is_no_equality() -> None:
+    idle = [{**line, "outcome": "not-run", "steps": []} for line in LINES]
+    found = compare(idle, elsewhere(idle))
+    assert (found.not_run, found.equal) == (len(LINES), False)
+    assert compare([*idle[1:], LINES[0]], elsewhere([*idle[1:], LINES[0]])).equal
+
+
 def test_only_what_no_two_runs_share_is_masked() -> None:
     ours = "Task 0 in stage 424.0 (TID 1452): s3://lab/H_X_CC2EC25F/f-0000-6597152539316752475.avro (Status Code: 403)"
     theirs = "Task 0 in stage 3.0 (TID 7): s3://lab/H_X_00AA11FF/f-0000-1597152539316752474.avro (Status Code: 403)"

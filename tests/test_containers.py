@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,15 +10,17 @@ from typing import Any
 
 import pytest
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from testcontainers.core.exceptions import ContainerStartException
 
 from lab.containers import images_of
-from lab.containers.part import OWNER, Ready, engine_answers, sweep, told
+from lab.containers.part import OWNER, Network, Ready, _await_ryuk, engine_answers, owner, sweep, told
 from lab.engines import GENERATIONS
 from lab.errors import LabError
 from lab.images import build, context, here
 from lab.images.declared import IMAGES
 from lab.provision import Cache
 from lab.runtime import inside
+from lab.runtime.host import PORTS, PUBLISHED_PORTS
 from lab.runtime.places import Places
 from lab.runtime.process import lines
 
@@ -118,7 +119,11 @@ def _refused(status: int, explanation: str) -> APIError:
             "iceberg-lab/trino:483",
             "there is no image iceberg-lab/trino:483; build it: iceberg-lab",
         ),
-        (_refused(404, "pull access denied for x"), "apache/polaris:1", "name another, or build one"),
+        (
+            _refused(404, "pull access denied for x"),
+            "apache/polaris:1",
+            "take what can be built here: --catalog reference",
+        ),
         (_refused(500, "Get https://x: dial tcp: lookup x"), "apache/polaris:1", "can't be pulled"),
         (_refused(500, "Bind for 127.0.0.1:1 failed: port is already allocated"), "i", "a port was taken meanwhile"),
         (_refused(500, "write /x: no space left on device"), "i", "docker system df"),
@@ -136,23 +141,21 @@ def test_a_refusal_of_dockers_is_one_line_that_says_what_to_do(error: Exception,
 
 
 def test_only_what_dead_owners_left_is_swept() -> None:
-    mine = Running(**{OWNER: json.dumps({"pid": os.getpid(), "started": _started()})})
-    dead = Running(**{OWNER: json.dumps({"pid": os.getpid(), "started": 1.0})})
+    me = json.loads(owner())
+    mine = Running(**{OWNER: owner()})
+    dead = Running(**{OWNER: json.dumps({**me, "started": 1.0})})
+    # Of another machine, or another container with processes of its own, on the same engine; of who knows whom.
+    others = [Running(**{OWNER: word}) for word in (json.dumps({**me, "started": 1.0, "machine": "x"}), "me", "3")]
     asked: list[dict[str, Any]] = []
 
     def listed(**how: Any) -> list[Running]:
         asked.append(how)
-        return [mine, dead]
+        return [mine, dead, *others]
 
     assert sweep(SimpleNamespace(containers=SimpleNamespace(list=listed))) == 1
     assert (mine.removed, dead.removed) == (False, True)
+    assert not [one for one in others if one.removed]
     assert asked[0]["filters"] == {"label": OWNER}
-
-
-def _started() -> float:
-    import psutil
-
-    return psutil.Process().create_time()
 
 
 def test_one_who_is_gone_already_is_no_fault() -> None:
@@ -183,12 +186,51 @@ def test_no_engine_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert "\n" not in str(told.value)
 
 
+def test_ports_of_a_network_are_distinct_and_not_those_that_parts_draw_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([26001, 26001, 26002, 26001, 26003])
+    monkeypatch.setattr("lab.containers.part.free_port", lambda of: next(drawn) if of is PUBLISHED_PORTS else 0)
+    network = Network(ports=3, image="x")
+    assert [network.port() for _ in range(3)] == [26001, 26002, 26003]
+    with pytest.raises(LabError, match=r"has 3 ports, and its parts want more"):
+        network.port()
+    assert not set(PORTS) & set(PUBLISHED_PORTS)
+
+
+@pytest.mark.parametrize("error", [ImageNotFound("gone"), ConnectionRefusedError(), ContainerStartException("no")])
+def test_a_ryuk_that_does_not_start_is_not_taken_for_the_labs_image(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise error
+
+    monkeypatch.setattr("lab.containers.part.Reaper.get_instance", refuse)
+    with pytest.raises(LabError, match=r"^Testcontainers' own cleaner, Ryuk, .*TESTCONTAINERS_RYUK_DISABLED=true$"):
+        _await_ryuk()
+
+
 # ---------------------------------------------------------------- the choice
-def test_without_docker_its_client_is_not_even_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_docker_its_client_is_not_even_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.delenv("DOCKER_CONTEXT", raising=False)
     monkeypatch.setattr(here, "_SOCKETS", ("/nowhere/docker.sock",))
+    configuration = tmp_path / "config.json"
+    monkeypatch.setattr(here, "_CONFIGURATION", str(configuration))
     monkeypatch.setattr("lab.containers.engine_answers", lambda: pytest.fail("asked"))
     assert here.lacking("reference", "seaweedfs", [], Cache()) == "no Docker engine is here"
+
+
+def test_an_engine_that_the_users_configuration_names_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.delenv("DOCKER_CONTEXT", raising=False)
+    monkeypatch.setattr(here, "_SOCKETS", ())
+    monkeypatch.setattr(here, "_CONFIGURATION", str(tmp_path / "config.json"))
+    (tmp_path / "config.json").write_text('{"currentContext": "rootless"}')
+
+    def dead() -> str:
+        raise LabError("no Docker engine answers; start one")
+
+    monkeypatch.setattr("lab.containers.engine_answers", dead)
+    assert here.lacking("reference", "seaweedfs", [], Cache()) == "no Docker engine answers"
 
 
 def test_an_image_that_is_missing_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import sys
 import tarfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,11 @@ def test_inputs_change_with_the_part_and_the_code(monkeypatch: pytest.MonkeyPatc
     before = context.inputs(one, cache)
     monkeypatch.setattr(context, "modules", lambda: {**_modules, "lab/runtime/inside.py": changed})
     assert context.inputs(one, cache) != before
+    monkeypatch.setattr(context, "modules", lambda: _modules)
+    generation = GENERATIONS["trino-476"]
+    settings = {**generation.settings, "fs.s3.enabled": "false"}
+    monkeypatch.setitem(GENERATIONS, "trino-476", replace(generation, settings=settings))
+    assert context.inputs(one, cache) != before, "its settings are read in the image"
 
 
 _modules = context.modules()
@@ -224,7 +230,8 @@ def test_the_compose_file_is_what_the_declarations_say() -> None:
 
 def test_compose_publishes_on_loopback_alone_and_each_port_under_its_number() -> None:
     services = compose.composed()["services"]
-    assert all(re.fullmatch(r"127\.0\.0\.1:(\d+):\1", port) for port in services["network"]["ports"])
+    published = r"127\.0\.0\.1:(\$\{LAB_\w+_PORT:-\d+\}):\1"  # a variable of compose/.env, else its usual number
+    assert all(re.fullmatch(published, port) for port in services["network"]["ports"])
     assert len(set(services["network"]["ports"])) == len(compose.ports())
     assert not [name for name, service in services.items() if name != "network" and "ports" in service]
 
@@ -300,7 +307,11 @@ def test_secrets_are_for_their_owner_random_and_kept(monkeypatch: pytest.MonkeyP
     assert stat.S_IMODE(compose.SECRETS.stat().st_mode) == 0o600
     assert compose.environment("seaweedfs").read_text() == first
     secrets = [line for line in first.splitlines() if line.split("=")[0] in compose.RANDOM]
+    own = "ICEBERG_LAB_POLARIS_IMAGE=mine"
+    compose.SECRETS.write_text(first.replace("LAB_TRINO_483_PORT=19021", "LAB_TRINO_483_PORT=20999") + own + "\n")
     again = compose.environment("minio", anew=True).read_text()
+    assert own in again and "LAB_TRINO_483_PORT=20999\n" in again, "what the user wrote stays"
+    assert compose.environment().read_text() == again, "and so does the store"
     assert len(secrets) == len(compose.RANDOM) and not [line for line in secrets if line in again]
     assert "LAB_STORE=minio\n" in again and "AWS_REQUEST_CHECKSUM_CALCULATION=when_required\n" in again
     assert not [line.partition("=")[2] for line in secrets if line.partition("=")[2] in compose.snippets()]

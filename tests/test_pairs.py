@@ -156,7 +156,7 @@ class FakeEngine:
             return self._wrong.get(name, Rows((), truth or ()))
 
         session = SimpleNamespace(settings={}, execute=execute, close=lambda: None)
-        return SimpleNamespace(session=lambda settings={}: session, versions=dict, close=lambda: None)
+        return SimpleNamespace(session=lambda settings={}, entry=None: session, versions=dict, close=lambda: None)
 
 
 def run(cases: list[Case], fake: FakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Recorded]:

@@ -14,6 +14,7 @@ from lab.containers.part import Network, Part, image
 from lab.containers.services import Catalog
 from lab.engines import GENERATIONS, Engine, adapter
 from lab.engines import Session as EngineSession
+from lab.errors import LabError
 from lab.model import Generation
 from lab.provision import Cache
 from lab.runtime import folder as folders
@@ -33,6 +34,8 @@ class _Engine(Part):
         ports: Sequence[int] = (),
     ) -> None:
         """generation: its name will do. ports: of the network's, as many as `PORTS` says; taken if none are given."""
+        if isinstance(generation, str) and generation not in GENERATIONS:
+            raise LabError(f"no generation is called {generation!r}; see: iceberg-lab list generations")
         self.generation = GENERATIONS[generation] if isinstance(generation, str) else generation
         super().__init__(network, image_of(self.generation), ["engine", self.generation.name])
         self._ports = ports or [network.port() for _ in range(PORTS[self.generation.kind])]

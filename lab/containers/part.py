@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import docker
 import requests
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
-from testcontainers.core.container import DockerContainer
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer, Reaper
+from testcontainers.core.exceptions import ContainerStartException
 from testcontainers.core.waiting_utils import WaitStrategy, WaitStrategyTarget
 
 from lab.errors import LabError
 from lab.runtime import folder as folders
-from lab.runtime.host import LOOPBACK, free_port
+from lab.runtime.host import LOOPBACK, PUBLISHED_PORTS, free_port
 
 OWNER = "iceberg-lab.owner"  # label: the process whose end is the container's, as `folders.identity` has it
 START_SECONDS = 180.0
@@ -31,7 +35,7 @@ def engine_answers() -> str:
     """The version of the Docker engine that answers. Raises LabError that says what to do where none does."""
     try:
         client = docker.from_env()
-    except DockerException as error:
+    except (DockerException, ValueError) as error:  # the latter of a DOCKER_HOST that is no address
         raise LabError(
             f"no Docker engine answers ({flat(error)}); start one (docs/containers.md says how), "
             "or take local processes: --runtime embedded"
@@ -102,14 +106,33 @@ class _Container(DockerContainer):
 
     def start(self) -> Self:
         """Returns when it serves. Raises LabError, in one line or with its last log lines."""
+        if not testcontainers_config.ryuk_disabled:
+            _await_ryuk()
         return told(super().start, self.image)
+
+
+def _await_ryuk() -> None:
+    """Starts what cleans up after Testcontainers' users. Raises LabError where it does not start."""
+    try:
+        told(Reaper.get_instance, testcontainers_config.ryuk_image)
+    except (LabError, OSError, ContainerStartException, TimeoutError) as error:
+        Reaper.delete_instance()
+        why = flat(str(error).partition("; ")[0])
+        raise LabError(
+            f"Testcontainers' own cleaner, Ryuk, does not start ({why}); go on without it, the lab cleans up itself: "
+            "export TESTCONTAINERS_RYUK_DISABLED=true"
+        ) from None
 
 
 class Part(_Container):
     """Runs one part of the lab (`lab/runtime/inside.py`) in a network of the lab's, which is up."""
 
     def __init__(self, network: Network, image: str, command: Sequence[str]) -> None:
-        super().__init__(image, command, network_mode=f"container:{network.get_container_id()}")
+        try:
+            shared = network.get_container_id()
+        except ContainerStartException:
+            raise LabError("start the network before its parts: with Network(ports=…) as network") from None
+        super().__init__(image, command, network_mode=f"container:{shared}")
 
 
 class Network(_Container):
@@ -118,20 +141,40 @@ class Network(_Container):
     def __init__(self, ports: int, image: str | None = None) -> None:
         """ports: how many its parts will need. image: any of the lab's, the catalog's if none is named."""
         super().__init__(image or _ANY, ["network"])
-        self.numbers = [free_port() for _ in range(ports)]
+        self.numbers: list[int] = []
+        while len(self.numbers) < ports:
+            if (number := free_port(PUBLISHED_PORTS)) not in self.numbers:
+                self.numbers.append(number)
         self.ports = {f"{port}/tcp": (LOOPBACK, port) for port in self.numbers}  # type: ignore[misc]
         self._left = iter(self.numbers)
 
     def port(self) -> int:
-        """The next published port that no part has taken."""
-        return next(self._left)
+        """The next published port that no part has taken. Raises LabError when all are."""
+        if (port := next(self._left, None)) is None:
+            raise LabError(f"this network has {len(self.numbers)} ports, and its parts want more: Network(ports=…)")
+        return port
 
 
 _ANY = image("catalog", "1.11.0")
 
 
 def owner() -> str:
-    return json.dumps(folders.identity(os.getpid()))
+    return json.dumps({**folders.identity(os.getpid()), "machine": _machine()})
+
+
+def _machine() -> str:
+    """Where this process's id means something: several machines, or their containers, may share a Docker engine."""
+    names = Path("/proc/self/ns/pid")
+    return f"{platform.node()} {names.readlink() if names.is_symlink() else ''}".strip()
+
+
+def _dead(label: str) -> bool:
+    """Whether a container's owner was a process of this machine, and is gone."""
+    try:
+        who = json.loads(label)
+    except ValueError:
+        return False
+    return isinstance(who, dict) and who.get("machine") == _machine() and not folders.alive(who)
 
 
 def sweep(client: Any | None = None) -> int:
@@ -140,7 +183,7 @@ def sweep(client: Any | None = None) -> int:
     dead = [
         one
         for one in docker_client.containers.list(all=True, filters={"label": OWNER}, ignore_removed=True)
-        if not folders.alive(json.loads(one.labels[OWNER]))
+        if _dead(one.labels[OWNER])
     ]
     for one in dead:
         remove(one)
@@ -182,7 +225,10 @@ def told(work: Callable[[], T], image: str) -> T:
 def _missing(image: str) -> str:
     if image.startswith("iceberg-lab/"):
         return f"there is no image {image}; build it: iceberg-lab images build"
-    return f"there is no image {image} here, and none can be pulled; name another, or build one (docs/containers.md)"
+    return (
+        f"there is no image {image} here, and none can be pulled; name or build another (docs/containers.md), or take "
+        "what can be built here: --catalog reference --store seaweedfs"
+    )
 
 
 def flat(reason: object) -> str:

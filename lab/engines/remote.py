@@ -46,6 +46,7 @@ FOLDER = "ICEBERG_LAB_REMOTES"  # the variable that names a folder of such files
 MASK = "«redacted»"
 _NAME = re.compile(rf"[\w.+-]+{OWN}[\w.-]+")
 _SCHEMES = {"spark": ("sc",), "trino": ("http", "https")}
+_BEHIND = {"spark": r"/?(?:;use_ssl=(?:true|false))?", "trino": "/?"}  # host and port
 _PORTS = {"sc": 15002, "http": 8080, "https": 443}
 _SECRETS = {"spark": ("token",), "trino": ("token", "password")}
 _KEYS = {"kind", "remote", "catalog", "user", "token_variable", "password_variable", "versions", "settings"}
@@ -79,7 +80,7 @@ def read(file: Path) -> Generation:
     name, kind, url = file.stem, said.get("kind"), said.get("remote")
     if not _NAME.fullmatch(name):
         raise UsageError(f"{file.name}: call it ENGINE-VERSION{OWN}NAME.toml, e.g. trino-483{OWN}mine.toml")
-    if kind not in _SCHEMES:
+    if not isinstance(kind, str) or kind not in _SCHEMES:
         raise UsageError(f"{file.name}: kind {kind!r} is none of {', '.join(_SCHEMES)}")
     for secret in ("token", "password"):
         if secret in said:
@@ -126,8 +127,13 @@ def _address(file: str, kind: str, url: str) -> str:
         sound = False
     if not sound:
         raise UsageError(f"{file}: remote is where it answers, e.g. {example}")
-    if parts.username or parts.password or "token=" in url:
+    if parts.username or parts.password:
         raise UsageError(f"{file}: take the secret out of remote; name the variable that holds it: token_variable")
+    if not re.fullmatch(_BEHIND[kind], url.partition("//")[2][len(parts.netloc) :]):
+        raise UsageError(
+            f"{file}: take what follows the port out of remote (;use_ssl=true of Spark may stay); name the variable "
+            "that holds the secret: token_variable"
+        )
     return url
 
 

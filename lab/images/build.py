@@ -22,6 +22,7 @@ from typing import Any
 import docker
 import requests
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.utils import parse_repository_tag
 from filelock import FileLock
 
 from lab.containers.part import engine_answers, flat
@@ -32,7 +33,8 @@ from lab.images.declared import IMAGES, Image
 from lab.provision import Cache
 
 OWN_BASE, PUBLIC_BASE = "iceberg-lab/base:bookworm", "python:3.11-slim-bookworm"
-INPUTS, BASE, VERSIONS = "iceberg-lab.inputs", "iceberg-lab.base", "iceberg-lab.versions"
+INPUTS, CODE = "iceberg-lab.inputs", "iceberg-lab.code"
+BASE, VERSIONS = "iceberg-lab.base", "iceberg-lab.versions"
 GIVEN = {"jdk": "JDK", "bin": "GO"}  # folder of the context → argument of a Dockerfile: the image that else provides it
 _STAGE = "iceberg-lab.stage"  # label of what a build leaves behind of its first stages
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -150,7 +152,7 @@ def _base(client: Any, name: str | None, tell: Callable[[str], None]) -> Base:
     wanted = name or PUBLIC_BASE
     tell(f"pulling {wanted}")
     try:
-        repository, _, tag = wanted.partition(":")
+        repository, tag = parse_repository_tag(wanted)
         return Base(wanted, client.images.pull(repository, tag=tag or "latest").id)
     except APIError as error:
         raise LabError(
@@ -210,6 +212,7 @@ def _build(client: Any, image: Image, cache: Cache, base: Base, tell: Callable[[
 def _labels(image: Image, cache: Cache, base: Base) -> dict[str, str]:
     return {
         INPUTS: context.inputs(image, cache),
+        CODE: context.code(),
         BASE: base.id,
         VERSIONS: json.dumps(image.versions),
         "org.opencontainers.image.title": image.title,
@@ -223,7 +226,7 @@ def _told(error: Exception, said: list[str] | None = None) -> LabError:
     reason = flat(getattr(error, "explanation", None) or error)
     if "no space left" in reason.lower():
         return LabError(f"Docker has no space left ({reason}); see what takes it: docker system df")
-    if isinstance(error, requests.RequestException):
+    if isinstance(error, requests.RequestException) and not isinstance(error, APIError):  # which is one of them too
         return LabError(f"the Docker engine stopped answering ({reason}); is it still running?")
     last = "".join(f"\n  | {line}" for line in said or ())
-    return LabError(f"Docker could not build it: {reason}{last}")
+    return LabError(f"Docker refuses: {reason}{last}")

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from lab.errors import UsageError
 from lab.images import build as builder
 from lab.images import compose as composing
 from lab.images import declared
@@ -47,6 +48,8 @@ def build(
     The base is --base, else iceberg-lab/base:bookworm if scripts/base_image.sh made it, else python:3.11-slim-bookworm.
     One that would not change is not built again.
     """
+    if bool(globs) + bool(polaris) + bool(minio) > 1:
+        raise UsageError("--polaris and --minio build one image alone; name nothing beside them")
     with _ERR.status("") as status:
 
         def tell(line: str) -> None:
@@ -101,10 +104,10 @@ def write() -> None:
 
 
 @compose.command()
-@click.option("--store", type=click.Choice(STORES), default=STORES[0], show_default=True)
+@click.option("--store", type=click.Choice(STORES), help=f"else the one that compose/.env has, else {STORES[0]}")
 @click.option("--anew", is_flag=True, help="make up new secrets; containers that have the old ones must start again")
-def env(store: str, anew: bool) -> None:
-    """Write compose/.env: random secrets, for your eyes only, and the ports that snippets name."""
+def env(store: str | None, anew: bool) -> None:
+    """Write compose/.env: random secrets, for your eyes only, and ports, which are yours to change there."""
     print(composing.environment(store, anew=anew))
 
 

@@ -50,7 +50,8 @@ def ports() -> dict[str, int]:
 
 def composed() -> dict[str, Any]:
     """The content of compose.yaml."""
-    port = ports()
+    # Variables of compose/.env; without them the numbers that it would have.
+    port = {name: f"${{{name}:-{number}}}" for name, number in ports().items()}
     store = {
         "LAB_STORE_URL": _local(port["LAB_STORE_PORT"]),
         "LAB_STORE_ACCESS_KEY": _secret("LAB_STORE_ACCESS_KEY"),
@@ -97,16 +98,22 @@ def write() -> Path:
     return FILE
 
 
-def environment(store: str, *, anew: bool = False) -> Path:
-    """Writes compose/.env with random secrets, for its owner's eyes; what it has already stays, unless `anew`."""
+def environment(store: str | None = None, *, anew: bool = False) -> Path:
+    """Writes compose/.env with random secrets, for its owner's eyes; what it has already stays.
+
+    store: else the one that it has, else the usual one. anew: secrets are made anew, all else stays.
+    """
     if not FILE.exists():
         raise LabError(f"{FILE} is missing; write it first: iceberg-lab compose write")
-    lines = [] if anew or not SECRETS.exists() else SECRETS.read_text().splitlines()
+    lines = SECRETS.read_text().splitlines() if SECRETS.exists() else []
     held = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
-    made = {name: held.get(name) or _random(name) for name in RANDOM}
-    for name, number in ports().items():
-        made[name] = str(number)
-    chosen = STORES[store]
+    made = {name: (held.get(name) if not anew else None) or _random(name) for name in RANDOM}
+    made |= {name: held.get(name) or str(number) for name, number in ports().items()}
+    had = held.get("LAB_STORE", "")
+    chosen = STORES[store or (had if had in STORES else SeaweedFs.NAME)]
+    ours = {"LAB_STORE", "LAB_STORE_IMAGE", "LAB_CLIENT_ENVIRONMENT", *made}
+    ours = ours.union(*(one.CLIENT_ENVIRONMENT for one in STORES.values()))
+    made |= {name: value for name, value in held.items() if name not in ours}  # the user's own lines
     made |= {"LAB_STORE": chosen.NAME, "LAB_STORE_IMAGE": chosen.IMAGE, **chosen.CLIENT_ENVIRONMENT}
     made["LAB_CLIENT_ENVIRONMENT"] = f"'{json.dumps(dict(chosen.CLIENT_ENVIRONMENT))}'"
     write_private(SECRETS, "".join(f"{name}={value}\n" for name, value in made.items()))
@@ -164,7 +171,7 @@ spark-sql --packages {packages} \\
 """
     if _has_connect(generation):
         text += f"""
-The lab's own Spark, over Connect (`docker compose --profile {_word(generation)} up --wait`,
+The lab's own Spark, over Connect (`docker compose -f compose/compose.yaml --profile {_word(generation)} up --wait`,
 `pip install pyspark-client=={versions["spark"]}`):
 
 {_over_connect(_variable(generation, "CONNECT_PORT"))}"""
@@ -189,7 +196,8 @@ def _of_trino(generation: Generation) -> str:
     return f"""\
 ## {generation.name}
 
-`docker compose --profile {_word(generation)} up --wait`, then its command-line client, or `pip install trino`:
+`docker compose -f compose/compose.yaml --profile {_word(generation)} up --wait`, then its command-line client, or
+`pip install trino`:
 
 {_to_trino(port)}"""
 
@@ -199,8 +207,8 @@ def _of_clusters() -> str:
     return f"""\
 ## The small clusters
 
-`docker compose --profile cluster up --wait`: {spark_.name} with a master and {WORKERS} workers, and {trino.name} with a
-coordinator and {WORKERS} workers (`--profile spark-cluster` and `--profile trino-cluster` for one of them).
+`docker compose -f compose/compose.yaml --profile cluster up --wait`: {spark_.name} with a master and {WORKERS} workers,
+and {trino.name} with a coordinator and {WORKERS} workers (for one of them `--profile spark-cluster`, `trino-cluster`).
 
 Spark over Connect; its master tells of workers and executors at `http://127.0.0.1:$LAB_SPARK_CLUSTER_PAGE_PORT/json/`:
 
@@ -299,7 +307,7 @@ def _service(
     return service
 
 
-def _engine(generation: Generation, port: Mapping[str, int]) -> dict[str, Any]:
+def _engine(generation: Generation, port: Mapping[str, str]) -> dict[str, Any]:
     variables = {"LAB_PORT": port[_variable(generation, "PORT")], **_catalog(port)}
     if generation.kind != "trino":
         variables["LAB_TOKEN"] = _secret("LAB_TOKEN")
@@ -309,7 +317,7 @@ def _engine(generation: Generation, port: Mapping[str, int]) -> dict[str, Any]:
     return _service(image_of(generation), command, variables, after="catalog", profiles=profiles(generation))
 
 
-def _catalog(port: Mapping[str, int]) -> dict[str, str]:
+def _catalog(port: Mapping[str, str]) -> dict[str, str]:
     """Where engines find catalog and store."""
     return {
         "LAB_STORE_URL": _local(port["LAB_STORE_PORT"]),
@@ -318,7 +326,7 @@ def _catalog(port: Mapping[str, int]) -> dict[str, str]:
     }
 
 
-def _spark_cluster(port: Mapping[str, int]) -> dict[str, Any]:
+def _spark_cluster(port: Mapping[str, str]) -> dict[str, Any]:
     """Spark's standalone cluster: a master, workers, and the driver, with Spark Connect, that uses them."""
     master, page = _UNPUBLISHED, port["LAB_SPARK_CLUSTER_PAGE_PORT"]
     shared = {"LAB_SPARK_MASTER": f"spark://127.0.0.1:{master}", "LAB_CLUSTER_SECRET": _secret("LAB_CLUSTER_SECRET")}
@@ -337,7 +345,7 @@ def _spark_cluster(port: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def _trino_cluster(port: Mapping[str, int]) -> dict[str, Any]:
+def _trino_cluster(port: Mapping[str, str]) -> dict[str, Any]:
     """A Trino coordinator and its workers. They start at once: a query waits until all are there."""
     first = _UNPUBLISHED + 1 + WORKERS
     shared = {
@@ -356,18 +364,17 @@ def _trino_cluster(port: Mapping[str, int]) -> dict[str, Any]:
 def _member(kind: str, part: str, variables: Mapping[str, Any], *after: str) -> dict[str, Any]:
     generation = GENERATIONS[CLUSTERS[kind]]
     profiles = ("cluster", f"{kind}-cluster")
-    service = _service(image_of(generation), [part, generation.name], variables, after=after, profiles=profiles)
-    return {**service, "healthcheck": {"start_period": "180s"}}  # many JVMs start at once
+    return _service(image_of(generation), [part, generation.name], variables, after=after, profiles=profiles)
 
 
 def _numbers() -> range:
     return range(1, WORKERS + 1)
 
 
-def _polaris(port: int) -> dict[str, Any]:
+def _polaris(port: str) -> dict[str, Any]:
     """Polaris as published, or the image that ICEBERG_LAB_POLARIS_IMAGE names; its metastore is in memory."""
     keys = {name: _secret(name) for name in ("LAB_STORE_ACCESS_KEY", "LAB_STORE_SECRET_KEY")}
-    variables = polaris.environment(str(port), _secret("LAB_POLARIS_SECRET"), keys)
+    variables = polaris.environment(port, _secret("LAB_POLARIS_SECRET"), keys)
     of = f"${{ICEBERG_LAB_POLARIS_IMAGE:-{polaris.OFFICIAL}}}"
     return _service(of, [], variables, after="store", profiles=("polaris",))
 
@@ -395,7 +402,7 @@ def _has_connect(generation: Generation) -> bool:
     return any(artefact.startswith("pypi:pyspark-client==") for artefact in generation.artefacts)
 
 
-def _local(port: int) -> str:
+def _local(port: str) -> str:
     return f"http://127.0.0.1:{port}"
 
 

@@ -27,6 +27,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import lab
+from lab.engines import GENERATIONS
 from lab.errors import LabError
 from lab.images import fill
 from lab.images.declared import Image
@@ -100,12 +101,20 @@ def requirements() -> list[str]:
     return [requirement for requirement in declared if requirement.partition("==")[0] not in _OUTSIDE]
 
 
-def inputs(image: Image, cache: Cache) -> str:
-    """A digest of what an image is made of, its base aside. Another one means that the image is stale."""
-    digest = hashlib.sha256((folder(image) / "Dockerfile").read_bytes())
+def code() -> str:
+    """A digest of the lab's code that runs in images."""
+    digest = hashlib.sha256()
     for name, path in modules().items():
         if path.suffix == ".py":
             digest.update(name.encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def inputs(image: Image, cache: Cache) -> str:
+    """A digest of what an image is made of, its base aside. Another one means that the image is stale."""
+    digest = hashlib.sha256((folder(image) / "Dockerfile").read_bytes() + code().encode())
+    if image.part[0] == "engine":
+        digest.update(repr(GENERATIONS[image.part[1]]).encode())  # its settings go into its server
     java = f"java:{image.java}"
     for artefact in (*image.artefacts, *([java] if image.java else [])):
         for member in cache.lock.members(artefact):

@@ -136,4 +136,6 @@ def chosen(globs: str | None) -> list[Image]:
         if not matching:
             raise UsageError(f"no image is called {glob!r}; see: iceberg-lab images list")
         found |= matching
+    if not found:
+        raise UsageError(f"{globs!r} names no image; see: iceberg-lab images list")
     return list(found.values())

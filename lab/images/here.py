@@ -10,14 +10,23 @@ from typing import Any
 from lab.errors import LabError
 from lab.model import Generation
 from lab.provision import Cache
+from lab.runtime import folder as folders
 
-# Where engines listen that nobody named by DOCKER_HOST; Docker's client is not even loaded where there is none.
-_SOCKETS = ("/var/run/docker.sock", "~/.docker/run/docker.sock", "~/.colima/default/docker.sock", "~/.rd/docker.sock")
+# Where engines listen that nobody named; Docker's client is not even loaded where there is none.
+_SOCKETS = (
+    "/var/run/docker.sock",
+    "$XDG_RUNTIME_DIR/docker.sock",
+    "~/.docker/run/docker.sock",
+    "~/.colima/default/docker.sock",
+    "~/.orbstack/run/docker.sock",
+    "~/.rd/docker.sock",
+)
+_CONFIGURATION = "~/.docker/config.json"
 
 
 def lacking(catalog: str, store: str, generations: Iterable[Generation], cache: Cache) -> str:
     """Why such a lab can't start at once; empty when it can."""
-    if "DOCKER_HOST" not in os.environ and not any(Path(s).expanduser().exists() for s in _SOCKETS):
+    if not _named() and not any(Path(os.path.expandvars(s)).expanduser().exists() for s in _SOCKETS):
         return "no Docker engine is here"
     from lab.containers import engine_answers
 
@@ -31,6 +40,14 @@ def lacking(catalog: str, store: str, generations: Iterable[Generation], cache: 
     except LabError as error:
         return str(error).partition(";")[0]
     return ""
+
+
+def _named() -> bool:
+    """Whether the user says where an engine is: by a variable, or by the context that their configuration names."""
+    return bool(
+        {"DOCKER_HOST", "DOCKER_CONTEXT"} & os.environ.keys()
+        or folders.read(Path(_CONFIGURATION).expanduser()).get("currentContext")
+    )
 
 
 def refuse_stale(catalog: str, store: str, generations: Iterable[Generation], cache: Cache) -> None:
@@ -60,7 +77,11 @@ def _images(catalog: str, store: str, generations: Iterable[Generation]) -> Iter
 
 
 def _stale(name: str, found: Any, cache: Cache) -> bool:
-    from lab.images.build import stale
+    from lab.images import context
+    from lab.images.build import CODE, stale
     from lab.images.declared import IMAGES
 
-    return name in IMAGES and stale(IMAGES[name], found.labels, cache)
+    if name in IMAGES:
+        return stale(IMAGES[name], found.labels, cache)
+    own: str | None = found.labels.get(CODE)  # one that users have made of our code; of others we can't tell
+    return own is not None and own != context.code()

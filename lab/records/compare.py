@@ -47,14 +47,15 @@ class Comparison:
     pairs: int
     v3: int  # of the pairs, on format version 3
     narrowed: int  # of the pairs, under vended credentials that lack a right
+    not_run: int  # of the pairs, that did not run in either place
     differences: tuple[Difference, ...]
     left_only: tuple[Line, ...]
     right_only: tuple[Line, ...]
 
     @property
     def equal(self) -> bool:
-        """Whether there was something to compare, all of it in both, and none of it different."""
-        return bool(self.pairs) and not (self.differences or self.left_only or self.right_only)
+        """Whether something was run in both, nothing in one alone, and none of it is different."""
+        return self.pairs > self.not_run and not (self.differences or self.left_only or self.right_only)
 
 
 def compare(left: Iterable[Line], right: Iterable[Line]) -> Comparison:
@@ -68,6 +69,7 @@ def compare(left: Iterable[Line], right: Iterable[Line]) -> Comparison:
         pairs=len(both),
         v3=sum(here[key]["cell"]["format_version"] == 3 for key in both),
         narrowed=sum(here[key]["cell"]["profile"] != "none" for key in both),
+        not_run=sum({here[key]["outcome"], there[key]["outcome"]} == {"not-run"} for key in both),
         differences=tuple(found),
         left_only=tuple(here[key] for key in here if key not in there),
         right_only=tuple(there[key] for key in there if key not in here),

@@ -75,7 +75,12 @@ def generations(declared: Iterable[Generation]) -> list[dict[str, Any]]:
 
 def shown(status: Mapping[str, Any]) -> RenderableType:
     """A running lab: where to reach it, and each process with its memory."""
-    head = Text.assemble(("the lab is up", "bold green"), f", catalog {status['catalog']['uri']}")
+    catalog = status["catalog"]
+    head = (
+        Text.assemble(("the lab is up", "bold green"), f", catalog {catalog['uri']}")
+        if catalog
+        else Text("the lab is starting", "bold")
+    )
     table = Table("process", "pid", "memory", pad_edge=False)
     for process in status["processes"]:
         table.add_row(process["name"], str(process["pid"]), f"{process['rss'] / 1e6:.0f} MB")
@@ -94,7 +99,8 @@ def made(table: str, told: Mapping[str, Any]) -> RenderableType:
 
 def comparison(found: Comparison) -> RenderableType:
     """What two records have in common, and each cell that differs with what was seen in both."""
-    count = f"{found.pairs} cells compared, {found.v3} of them v3, {found.narrowed} under narrowed credentials: "
+    count = f"{found.pairs} cells compared, {found.v3} of them v3, {found.narrowed} under narrowed credentials"
+    count += f", {found.not_run} not run: " if found.not_run else ": "
     if found.equal:
         return Text.assemble(count, ("all the same", "bold green"))
     parts: list[RenderableType] = []

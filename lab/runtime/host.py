@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - of a container, whose ports are published on loopback alone
-_PORTS = range(20_000, 32_000)
+# Below those that systems give to outgoing connections. What is published of a container has its own: in the network
+# that containers share, one that binds a port by chance must not take what another one will be reached by.
+PORTS, PUBLISHED_PORTS = range(20_000, 26_000), range(26_000, 32_000)
 FIRST_LINES_SECONDS = 90.0
 
 
@@ -152,11 +154,11 @@ class Host:
                 list(pool.map(self.end, processes))
 
 
-def free_port() -> int:
-    """A port that is free on loopback now."""
+def free_port(of: range = PORTS) -> int:
+    """A port of these that is free on loopback now."""
     while True:
         with socket.socket() as probe, suppress(OSError):
-            probe.bind((LOOPBACK, secrets.choice(_PORTS)))
+            probe.bind((LOOPBACK, secrets.choice(of)))
             return int(probe.getsockname()[1])
 
 
