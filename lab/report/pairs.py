@@ -116,7 +116,8 @@ def table(lines: Sequence[Line], found: Sequence[Choice], order: Sequence[str], 
 
 def markdown(lines: Sequence[Line], found: Sequence[Choice], order: Sequence[str]) -> str:
     """Each feature's own matrix, writers down and readers across; the chooser's lines; what is wrong or crashed."""
-    blocks = ["# Pairs: who reads what whom wrote", "", *_loudest(lines), "## The version chooser", ""]
+    head = f"Of the pairs in [record-pairs.jsonl](record-pairs.jsonl): {matrix.summary(lines)}."
+    blocks = ["# Pairs: who reads what whom wrote", "", head, "", *_loudest(lines), "## The version chooser", ""]
     blocks += [f"- {c}" for c in found]
     for id in dict.fromkeys(line["cell"]["behaviour"] for line in lines):
         blocks += ["", *_feature(id, [line for line in lines if line["cell"]["behaviour"] == id], order)]
