@@ -164,10 +164,10 @@ def _pairs(lines: Sequence[Line]) -> str:
     """Feature by feature, by whom it was written and who reads it so."""
     told = []
     for feature in dict.fromkeys(line["cell"]["behaviour"] for line in lines):
-        readers: dict[str, list[str]] = {}
+        readers: dict[str, dict[str, None]] = {}  # the same cell may stand in two records
         for line in lines:
             if line["cell"]["behaviour"] == feature:
-                readers.setdefault(line["cell"]["writer"], []).append(line["cell"]["reader"])
+                readers.setdefault(line["cell"]["writer"], {})[line["cell"]["reader"]] = None
         alike: dict[str, list[str]] = {}
         for writer, names in readers.items():
             alike.setdefault(", ".join(names), []).append(writer)
