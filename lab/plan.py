@@ -231,7 +231,7 @@ def _pairs(
 ) -> Iterable[tuple[Generation, Generation]]:
     seen = set()
     taking_part = [generation for generation in generations if generation.kind in behaviour.kinds]
-    for writers, readers in variant.pairs or behaviour.pairs:
+    for writers, readers in behaviour.pairs if variant.pairs is None else variant.pairs:
         for writer in taking_part:
             called = declared_name(writer.name)
             if not (fnmatchcase(called, writers) and _any(called, variant.generations)):

@@ -116,7 +116,8 @@ def table(lines: Sequence[Line], found: Sequence[Choice], order: Sequence[str], 
 
 def markdown(lines: Sequence[Line], found: Sequence[Choice], order: Sequence[str]) -> str:
     """Each feature's own matrix, writers down and readers across; the chooser's lines; what is wrong or crashed."""
-    blocks = ["# Pairs: who reads what whom wrote", "", *_loudest(lines), "## The version chooser", ""]
+    head = f"Of the pairs in [record-pairs.jsonl](record-pairs.jsonl): {matrix.summary(lines)}."
+    blocks = ["# Pairs: who reads what whom wrote", "", head, "", *_loudest(lines), "## The version chooser", ""]
     blocks += [f"- {c}" for c in found]
     for id in dict.fromkeys(line["cell"]["behaviour"] for line in lines):
         blocks += ["", *_feature(id, [line for line in lines if line["cell"]["behaviour"] == id], order)]
@@ -163,10 +164,10 @@ def _pairs(lines: Sequence[Line]) -> str:
     """Feature by feature, by whom it was written and who reads it so."""
     told = []
     for feature in dict.fromkeys(line["cell"]["behaviour"] for line in lines):
-        readers: dict[str, list[str]] = {}
+        readers: dict[str, dict[str, None]] = {}  # the same cell may stand in two records
         for line in lines:
             if line["cell"]["behaviour"] == feature:
-                readers.setdefault(line["cell"]["writer"], []).append(line["cell"]["reader"])
+                readers.setdefault(line["cell"]["writer"], {})[line["cell"]["reader"]] = None
         alike: dict[str, list[str]] = {}
         for writer, names in readers.items():
             alike.setdefault(", ".join(names), []).append(writer)

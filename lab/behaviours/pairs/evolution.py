@@ -7,8 +7,8 @@ from typing import Any
 
 from lab.behaviours.pairs.feature import create, feature, insert, on
 from lab.behaviours.pairs.filters import Filter
-from lab.behaviours.pairs.known import DECIMALS_IN, not_keeps_null
-from lab.model import Step
+from lab.behaviours.pairs.known import DECIMALS_IN, Wrongly, not_keeps_null
+from lab.model import Chain, Expect, Outcome, Step, Trap
 
 INTS = (("id", "int"), ("n", "int"))
 NAMES = ["id", "n"]
@@ -155,8 +155,32 @@ WIDEN = feature(
         ),
         insert([*NAMES, "d"], (4, BIG, Decimal("1234567890.25")), name="insert-more"),
     ),
-    source="trinodb/trino#29802",
-    expect=(DECIMALS_IN,),
+    source="trinodb/trino#29802; apache/iceberg#16343",
+    expect=(
+        DECIMALS_IN,
+        Expect(
+            Outcome.ERROR,
+            "DuckDB annotates its integers in Parquet as INT(32, signed), which Iceberg's own writer leaves out; the "
+            "vectorized reader then takes a vector of the column's new type for the file's old one. 1.12 takes the "
+            "file's",
+            generations="spark-3*,spark-4.0*,spark-4.1*1.11*",
+            writers="duckdb-*",
+            failure=Chain((("java.lang.ClassCastException", "BigIntVector cannot be cast to class"),)),
+            at="whole",
+            trap=Trap(
+                "int-to-long",
+                "A column that became a long can't be read from files in which it is an int",
+                r"BigIntVector cannot be cast to class \S+IntVector",
+                {
+                    "spark-3.2*": "org.apache.iceberg.arrow.vectorized.VectorizedArrowReader."
+                    "allocateVectorBasedOnOriginalType",
+                    "spark-*": "org.apache.iceberg.arrow.vectorized.VectorizedArrowReader."
+                    "allocateVectorBasedOnLogicalType",
+                },
+                remedy="SET spark.sql.iceberg.vectorization.enabled=false, or take Iceberg 1.12",
+            ),
+        ),
+    ),
     filters=(
         Filter("n", "=", 20),
         Filter("n", ">", BIG - 1),
@@ -193,6 +217,29 @@ FLOAT = feature(
         Filter("x", "null"),
         Filter("x", "not", 0.5),
     ),
+    source="trinodb/trino#15650",
+    expect=(
+        Expect(
+            Outcome.ERROR,
+            "Trino holds a filter on the double against the statistics of a file in which it is a float, and takes "
+            "those for doubles: it calls the file corrupt. Without a filter all is read",
+            generations="trino-*",
+            failure=Chain(
+                (
+                    ("io.trino.parquet.ParquetCorruptionException", "Corrupted statistics for column"),
+                    ("java.lang.ClassCastException", "class java.lang.Float cannot be cast to class java.lang.Double"),
+                )
+            ),
+            at="filters",
+            trap=Trap(
+                "trino-float-to-double",
+                "Trino calls a file corrupt when a column that became a double is filtered",
+                r"Corrupted statistics for column|class java\.lang\.Float cannot be cast to class java\.lang\.Double",
+                "io.trino.parquet.predicate.TupleDomainParquetPredicate.getDomain",
+                remedy="have the files written anew, by OPTIMIZE in Trino or rewrite_data_files with rewrite-all in Spark",
+            ),
+        ),
+    ),
 )
 STRUCT = {
     "spark": "id int, s struct<x: int>",
@@ -208,6 +255,23 @@ NESTED_FILTERS = (
     Filter("s", "null"),
     Filter("s", "not null"),
 )
+MISSING = Wrongly(
+    "a struct none of whose fields a file has is left out of what is read of the file, and comes back as null, as if "
+    "the row had none; its one field is null, the struct is not. 1.12 reads it right",
+    "spark-3*,spark-4.0*,spark-4.1*1.11*,trino-*",
+    Trap(
+        "struct-of-new-fields",
+        "A struct comes back as null where a file has none of its fields",
+        "",
+        {
+            "spark-*": "org.apache.iceberg.parquet.PruneColumns.struct",
+            "trino-*": "io.trino.plugin.iceberg.IcebergParquetColumnIOConverter.constructField",
+        },
+        remedy="keep one field of each struct for ever, or read with Iceberg 1.12 or DuckDB",
+    ),
+    seen=((1, None), (2, None), (3, None), (4, {"y": 7})),
+)
+
 NESTED = feature(
     "schema-nested",
     "A struct's field added, another dropped",
@@ -238,5 +302,5 @@ NESTED = feature(
     ),
     source="trinodb/trino#15822",
     filters=NESTED_FILTERS,
-    expect=(not_keeps_null("s.y", 1, 2, 3),),
+    expect=(not_keeps_null("s.y", 1, 2, 3), MISSING),
 )

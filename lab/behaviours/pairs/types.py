@@ -60,6 +60,19 @@ LINEAGE = feature(
     new=("_row_id", "commit"),
     expect=(
         gap(
+            "trino-476",
+            "Trino 476 knows of no row ids",
+            Trap(
+                "trino-row-ids",
+                "Trino 476 can't show row ids",
+                r"Column '\$row_id' cannot be resolved",
+                "io.trino.sql.analyzer.SemanticExceptions.missingAttributeException",
+                remedy="read them with Spark, Trino 483 or DuckDB",
+            ),
+            ("io.trino.spi.TrinoException", "Column '$row_id' cannot be resolved"),
+            at="whole",
+        ),
+        gap(
             "pyiceberg-*",
             "PyIceberg 0.12 knows of no columns but the schema's",
             Trap(
