@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS, dialect
-from lab.model import Behaviour, Variant
+from lab.model import Access, Behaviour, Variant
 from lab.report.line import Line, failing
 
 NAMESPACE = "DEMO"  # stands for the fresh one of each case
@@ -25,7 +25,8 @@ def script(line: Line) -> str:
         if step["by"] != by:
             by = step["by"]
             second = by == cell["reader"] and by != cell["writer"]
-            told += [f"-- {by}", *_settings(variant.second_settings if second else variant.settings)]
+            access = (variant.second_access or variant.access) if second else variant.access
+            told += [f"-- {by}", *_door(access), *_settings(variant.second_settings if second else variant.settings)]
         told.append(f"{step['statement']};")
         if step is failing(line):
             break
@@ -48,6 +49,11 @@ def _table(behaviour: Behaviour, variant: Variant, seed: str) -> list[str]:
         dialect.insert(kind, namespace, table, table.rows),
     ]
     return [f"{statement};" for statement in statements]
+
+
+def _door(access: Access | None) -> Iterator[str]:
+    if access is not None:
+        yield f"-- told by: iceberg-lab door {access.profile} --as {access.principal} --by {access.by}"
 
 
 def _settings(settings: Mapping[str, str | None]) -> Iterator[str]:

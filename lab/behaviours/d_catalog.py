@@ -169,7 +169,7 @@ THOUSAND = Behaviour(
         insert(HDD, name="insert-2"),
         insert(SSD, name="insert-3"),
         read(ORDERS_V2, *ORDERS_V2.rows, SSD, HDD, SSD, second=True),
-        Step("snapshots", COUNT, truth=((SHOWN,),), second=True, optional=True),
+        Step("snapshots", COUNT, truth={"duckdb": ((4,),), "*": ((SHOWN,),)}, second=True, optional=True),
     ),
     variants=(
         Variant("rule", second_access=Access(f"snowflake-reader~shown-commits={SHOWN}")),
@@ -188,7 +188,7 @@ THOUSAND = Behaviour(
         Expect(
             Outcome.WORKS,
             "every row is there: a snapshot has all files, whatever is left of the history before it. Only the history "
-            "is short",
+            "is short. DuckDB's is whole: iceberg_snapshots reads the metadata file, not the catalog's answer",
             variants="rule",
             facts={"read.amended": ["D-thousand-commits"]},
         ),

@@ -27,6 +27,7 @@ AFTER = (replace(HISTORY, always=True), Step("orphans", look="orphans", always=T
 WRITE = (read(ORDERS_V2, name="before"), insert(SSD), read(ORDERS_V2, *ORDERS_V2.rows, SSD), *AFTER)
 
 
+AT_CONFIG = "(Unauthorized_401), with reason: Unauthorized"  # of the catalog's words DuckDB shows none there
 NO_GRANT = "the role has no grant on the table, and a table that it may not see is refused, not hidden"
 # How each kind of engine tells that it has no keys.
 KEYLESS = {
@@ -312,6 +313,7 @@ TOKEN_EXCHANGE = Behaviour(
             "Not authorized: ",
             UNAUTHORIZED,
             duckdb=REQUEST,
+            duckdb_says=AT_CONFIG,
             where="",
             history=(),
             variants="nothing",
@@ -418,10 +420,11 @@ CHECK_TOKEN = Behaviour(
             "the token has expired",
             UNAUTHORIZED,
             duckdb=REQUEST,
+            duckdb_says=AT_CONFIG,
             where="",
             history=(),
             variants="ended",
-            why="every engine asks for /v1/config first, and tells of the answer",
+            why="every engine asks for /v1/config first, and tells of the answer, DuckDB of its status alone",
         ),
         OFF,
     ),

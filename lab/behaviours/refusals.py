@@ -44,6 +44,7 @@ def refused(
     status: int,
     *,
     duckdb: str = COMMIT,
+    duckdb_says: str = "",
     left: Left | None = None,
     where: str = "orphans",
     history: Sequence[str] = ("append",),
@@ -52,6 +53,7 @@ def refused(
 ) -> tuple[Expect, ...]:
     """Expectations of a refusal: whose rule, in which step, told by the engine in which words, and what is left.
 
+    duckdb, duckdb_says: the class of DuckDB's error, and its words where it does not pass the catalog's on.
     where: the look that tells of leftovers, `orphans` of the table or `leftovers` below its namespace; "" for none.
     history: operations of the table's snapshots, which are as before. Empty where nobody looks.
     """
@@ -69,7 +71,7 @@ def refused(
                     f"{why}; {_LEFT[data, metadata]}",
                     generations=globs,
                     variants=variants,
-                    failure=Chain(((cls, says),)),
+                    failure=Chain(((cls, (duckdb_says or says) if kind == "duckdb" else says),)),
                     at=at,
                     facts={**facts, **orphans},
                 )
