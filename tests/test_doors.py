@@ -7,9 +7,11 @@ import base64
 import inspect
 import io
 import json
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import urlencode
@@ -645,6 +647,37 @@ def test_no_secret_reaches_record_log_or_answer(caplog: pytest.LogCaptureFixture
     for secret in {*secrets, MINE.secret, *KEYS.aws("engineer")[1:]}:
         assert secret not in told
     assert all(secret not in repr(MINE.entry(Access("horizon", by=by), HOST, "x")) for by in BYS for secret in secrets)
+
+
+def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp_path: Path) -> None:
+    record = tmp_path / "record.jsonl"
+    mine, other = (MINE.entry(Access("horizon"), HOST, tag) for tag in ("aaaaaaaa", "bbbbbbbb"))
+
+    class Told(SignOn):
+        def _marked(self, entry: Entry) -> bytes:
+            return b"the-mark"
+
+    def note(tag: str, **more: Any) -> None:
+        with record.open("a") as file:
+            file.write(json.dumps({"path": "/horizon/v1/x", "status": 200, "tag": tag, **more}) + "\n")
+
+    note(mine.tag, rule="H-token-expiry", status=401)
+    offset = record.stat().st_size
+    for entry in (other, mine):
+        note(entry.tag, rule=f"of {entry.tag}", status=403)
+    note(mine.tag, path="/horizon/v1/oauth/tokens")
+    note(mine.tag, narrowed="H-privileges")
+    timer = threading.Timer(0.1, lambda: note(mine.tag, path="/horizon/mark/the-mark", rule="?", status=404))
+    timer.start()
+    told, end = Told(MINE.secret, str(record)).asked(mine, offset)
+    assert told == {
+        "rules": ["of aaaaaaaa"],
+        "amended": [],
+        "narrowed": ["H-privileges"],
+        "tokens": 1,
+        "statuses": [403],
+    }
+    assert end == record.stat().st_size
 
 
 def test_what_an_engine_is_told_is_recorded_without_its_secrets() -> None:
