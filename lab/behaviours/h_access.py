@@ -124,7 +124,7 @@ READ_ROLE = Behaviour(
         *refused(
             "H-privileges",
             "read",
-            "is not authorized for op LOAD_TABLE",
+            "is not authorized for op LOAD_",
             FORBIDDEN,
             duckdb=LOAD,
             where="",
@@ -169,7 +169,7 @@ FUTURE_GRANTS = Behaviour(
         *refused(
             "H-privileges",
             "later",
-            "is not authorized for op LOAD_TABLE",
+            "is not authorized for op LOAD_",
             FORBIDDEN,
             duckdb=LOAD,
             where="",
