@@ -122,7 +122,7 @@ def test_every_door_of_a_behaviour_can_be_opened() -> None:
 
 
 def test_a_rule_of_a_behaviour_is_in_its_profile_and_every_rule_has_its_behaviour() -> None:
-    # What no engine here does: none writes equality deletes. And what changes without a word (see test_doors.py).
+    # What no engine here does: none writes equality deletes. And what changes without a word (see test_rules.py).
     without = {"W-no-eq-delete", "T-codec", "T-default-create", "T-default-add", "T-void-alter"}
     for name, profile in profiles.known().items():
         for each in profile.rules:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lab.behaviours.orders_steps import HDD, HISTORY, SSD, insert, read
-from lab.behaviours.refusals import BAD_REQUEST, FORBIDDEN, OF_INSERT, OFF, REQUEST, claims, refused
+from lab.behaviours.refusals import BAD_REQUEST, FORBIDDEN, OF_INSERT, OFF, REQUEST, claims, paced, refused
 from lab.model import Access, Behaviour, Call, Claim, Expect, Outcome, Step, Variant
 from lab.tables.orders import ORDERS_V2
 
@@ -21,7 +21,7 @@ MATRIX = Behaviour(
     document="managed Iceberg: external read and write; Delta with UniForm: external read only, a write is refused",
     table=ORDERS_V2,
     steps=(read(ORDERS_V2, name="before"), insert(SSD), read(ORDERS_V2, *ORDERS_V2.rows, SSD), *AFTER),
-    variants=(
+    variants=paced(
         Variant("managed", access=Access("unity-managed")),
         Variant("uniform", access=Access(NO_LAG)),
         Variant("uniform-off", access=Access(f"{NO_LAG}~off=D-matrix")),
@@ -52,8 +52,8 @@ LAGGING = Behaviour(
         read(ORDERS_V2, name="at-once"),
         replace(read(ORDERS_V2, *ORDERS_V2.rows, SSD, name="later"), wait=LAG),
     ),
-    variants=(
-        Variant("rule", access=Access(BEHIND)),
+    variants=paced(
+        Variant("rule", access=Access(BEHIND), full=True),
         Variant(
             "rule-off",
             access=Access(f"{BEHIND}~off=D-uniform-lag"),
@@ -89,7 +89,7 @@ METADATA_PATH = Behaviour(
         read(ORDERS_V2),
         *AFTER,
     ),
-    variants=(
+    variants=paced(
         Variant("rule", access=Access("unity-managed")),
         Variant("rule-off", access=Access("unity-managed~off=D-no-metadata-path")),
     ),
@@ -133,7 +133,7 @@ TRANSFORMS = Behaviour(
         ),
         Step("leftovers", look="leftovers", always=True),
     ),
-    variants=(
+    variants=paced(
         Variant("rule", access=Access("unity-managed")),
         Variant("rule-off", access=Access("unity-managed~off=D-transforms")),
     ),
@@ -171,7 +171,7 @@ THOUSAND = Behaviour(
         read(ORDERS_V2, *ORDERS_V2.rows, SSD, HDD, SSD, second=True),
         Step("snapshots", COUNT, truth={"duckdb": ((4,),), "*": ((SHOWN,),)}, second=True, optional=True),
     ),
-    variants=(
+    variants=paced(
         Variant("rule", second_access=Access(f"snowflake-reader~shown-commits={SHOWN}")),
         Variant(
             "rule-off",

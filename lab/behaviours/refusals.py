@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lab.model import Access, Chain, Claim, Expect, Outcome, Variant
@@ -25,6 +26,21 @@ _LEFT = {
     (1, 1): "the data file and a statistics file stay as orphans",
     (1, 2): "the engine deletes nothing: data file, manifest and manifest list stay as orphans",
 }
+
+
+# What a run of everything takes; the others when behaviours are named, as each of them is a kind that is there already.
+EVERY_DAY, NAMED = "duckdb-*,pyiceberg-*,spark-3.5*,trino-483", "spark-3.2*,spark-4*,trino-476"
+
+
+def paced(*variants: Variant) -> tuple[Variant, ...]:
+    """These variants for one generation of each kind every day, and for all when behaviours are named; so are twins."""
+    told: list[Variant] = []
+    for variant in variants:
+        often = [variant.generations] if variant.generations != "*" else [EVERY_DAY, NAMED]
+        for globs in often:
+            seldom = variant.full or globs == NAMED or variant.name.endswith("-off")
+            told.append(replace(variant, generations=globs, full=seldom))
+    return tuple(told)
 
 
 def ruled(
