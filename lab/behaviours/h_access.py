@@ -441,7 +441,7 @@ VENDING = Behaviour(
     document=None,
     table=ORDERS_V2,
     steps=(insert(SSD), read(ORDERS_V2, *ORDERS_V2.rows, SSD)),
-    variants=paced(
+    variants=(
         Variant("asked-for"),
         Variant("not-asked-for", "spark-*", {f"spark.sql.catalog.lab.{_HEADER}": None}),
         Variant("not-asked-for", "pyiceberg-*", {_HEADER: "none"}),
