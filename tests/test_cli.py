@@ -51,6 +51,10 @@ def command(tmp_path: Path):  # type: ignore[no-untyped-def]
         (("why", ""), "give some words of an error message"),
         (("why", " "), "give some words of an error message"),
         (("why", "."), "give some words of an error message"),
+        (("door", "horizn"), "there are: glue-federation, horizon"),
+        (("door", "horizon~off=W-no-cats"), "it has H-privileges, "),
+        (("door", "horizon", "--as", "nobody"), "there are: engineer, owner"),
+        (("door", "horizon", "--by", "magic"), "--by"),
         (("nonsense",), "No such command"),
     ],
 )
