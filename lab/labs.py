@@ -22,6 +22,7 @@ from rich.text import Text
 
 from lab import generating, looking
 from lab.catalogs import reference
+from lab.catalogs.signing import SignOn
 from lab.engines import GENERATIONS, LIBRARY, remote, rest_properties
 from lab.errors import LabError, UsageError
 from lab.images.here import lacking, refuse_stale
@@ -218,8 +219,12 @@ def down() -> bool:
 def door(access: Access) -> dict[str, str]:
     """What a client of one's own is told to come in so at the lab that is up, in the words of Iceberg's REST client.
 
-    There are secrets among it. Raises LabError.
+    There are secrets among it. Raises UsageError for a door or a principal that is none, LabError.
     """
+    try:
+        SignOn("", "").entry(access, "", "")
+    except LabError as wrong:
+        raise UsageError(str(wrong)) from None
     with tempfile.TemporaryDirectory() as folder:
         joined = supervisor.join(state(), Cache(), Path(folder, "door"))
         if joined is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from lab.behaviours import BEHAVIOURS
 from lab.behaviours.pairs.feature import Feature
 from lab.engines import GENERATIONS, dialect
-from lab.model import Behaviour, Rows, StepResult, Variant
+from lab.model import Access, Behaviour, Rows, StepResult, Variant
 from lab.records.record import recorded
 from lab.records.verdict import same_rows, wrong
 from lab.report.line import Line, failing
@@ -33,7 +33,8 @@ def script(line: Line) -> str:
         if step["by"] != by:
             by = step["by"]
             second = by == cell["reader"] and by != cell["writer"]
-            told += [f"-- {by}", *_settings(variant.second_settings if second else variant.settings)]
+            access = (variant.second_access or variant.access) if second else variant.access
+            told += [f"-- {by}", *_door(access), *_settings(variant.second_settings if second else variant.settings)]
         told += _told(amiss[step["name"]]) if step["name"] in amiss else [f"{step['statement']};"]
         if step is failing(line) or step["name"] in amiss:
             break
@@ -71,6 +72,11 @@ def _table(behaviour: Behaviour, variant: Variant, seed: str) -> list[str]:
         dialect.insert(kind, namespace, table, table.rows),
     ]
     return [f"{statement};" for statement in statements]
+
+
+def _door(access: Access | None) -> Iterator[str]:
+    if access is not None:
+        yield f"-- told by: iceberg-lab door {access.profile} --as {access.principal} --by {access.by}"
 
 
 def _settings(settings: Mapping[str, str | None]) -> Iterator[str]:

@@ -399,8 +399,8 @@ class _Gate:
         """access: None for the open door, at which nothing is noted."""
         self.entry: Entry | None = None
         if access is not None:
-            self._sign_on, self._tag = lab.sign_on(), secrets.token_hex(4)
-            self.entry = self._sign_on.entry(access, lab.catalog().uri, self._tag)
+            self._sign_on = lab.sign_on()
+            self.entry = self._sign_on.entry(access, lab.catalog().uri, secrets.token_hex(4))
             redactor.known |= self.entry.secrets
             self._offset = Path(self._sign_on.record).stat().st_size
 
@@ -408,7 +408,7 @@ class _Gate:
         """The step with what the gateway was asked since the one before."""
         if self.entry is None:
             return step
-        told, self._offset = self._sign_on.asked(self._tag, self._offset)
+        told, self._offset = self._sign_on.asked(self.entry, self._offset)
         return replace(step, asked=told)
 
 

@@ -18,6 +18,8 @@ from lab.plan import Case, cases, select
 from lab.records.record import as_json, recorded, schema
 from lab.records.verdict import PLAIN_READ, facts_of, judge
 from lab.report import matrix
+from lab.report.line import rule
+from lab.repro import script
 
 NOTHING: dict[str, Any] = {"rules": [], "amended": [], "narrowed": [], "tokens": 0, "statuses": []}
 DENIED = Failure((Cause("SparkException", "Writing job aborted"), Cause("S3Exception", "Access Denied. (Service: S3)")))
@@ -71,6 +73,17 @@ def test_the_record_and_the_matrix_say_so() -> None:
     assert matrix.Matrix.of([line]).squares[(CASE.behaviour.id, "rule", CASE.cell.reader)].text.startswith("refused")
 
 
+def test_the_notes_name_the_rule_and_a_script_the_door() -> None:
+    refused = step("insert", REFUSED, rules=["W-policies"], statuses=[403])
+    observation = replace(seen(refused), cell=replace(CASE.cell, format_version=2))
+    verdict = judge(CASE.behaviour, observation)
+    line = {**as_json(observation, verdict, None), "expectation": "met", "reason": "a rule"}
+    assert "refused by W-policies (1 cell, spark-3.2.1+iceberg-1.4.2)" in matrix.markdown([line])
+    assert "-- told by: iceberg-lab door horizon --as owner --by credential" in script(line)
+    narrowed = seen(step("before", Rows(), narrowed=["H-privileges"]), step("insert", DENIED))
+    assert rule(as_json(narrowed, judge(CASE.behaviour, narrowed), None)) == "H-privileges"
+
+
 # ---------------------------------------------------------------- declarations
 def twin(case: Case) -> Iterator[Case]:
     """The planned cell beside a refused one, in which the claim is taken out of the same door."""
@@ -109,20 +122,20 @@ def test_every_door_of_a_behaviour_can_be_opened() -> None:
 
 
 def test_a_rule_of_a_behaviour_is_in_its_profile_and_every_rule_has_its_behaviour() -> None:
-    # What no engine here does: none writes equality deletes. And what changes without a word (see test_doors.py).
+    # What no engine here does: none writes equality deletes. And what changes without a word (see test_rules.py).
     without = {"W-no-eq-delete", "T-codec", "T-default-create", "T-default-add", "T-void-alter"}
     for name, profile in profiles.known().items():
-        for rule in profile.rules:
-            doors = {case.cell.profile.partition("~")[0] for case in PLANNED if case.cell.behaviour == rule.id}
-            assert rule.id in without or doors, (name, rule.id)
-            assert rule.id not in without or rule.id not in {case.cell.behaviour for case in PLANNED}, rule.id
+        for each in profile.rules:
+            doors = {case.cell.profile.partition("~")[0] for case in PLANNED if case.cell.behaviour == each.id}
+            assert each.id in without or doors, (name, each.id)
+            assert each.id not in without or each.id not in {case.cell.behaviour for case in PLANNED}, each.id
 
 
 def test_whom_a_rule_refuses_more_than_its_claim_is_somebody() -> None:
     for profile in profiles.known().values():
-        for rule in profile.rules:
-            for globs, why in rule.beyond.items():
-                assert any(name.startswith(globs.rstrip("*")) for name in GENERATIONS), rule.id
+        for each in profile.rules:
+            for globs, why in each.beyond.items():
+                assert any(name.startswith(globs.rstrip("*")) for name in GENERATIONS), each.id
                 assert len(why) > 10
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lab.behaviours.orders_steps import read
-from lab.behaviours.refusals import LOAD, OFF, UNAUTHORIZED, refused
+from lab.behaviours.refusals import LOAD, OFF, UNAUTHORIZED, paced, refused
 from lab.model import Access, Behaviour, Claim, Expect, Outcome, Variant
 from lab.tables.orders import ORDERS_V2
 
@@ -20,10 +20,10 @@ TOKEN_EXPIRY = Behaviour(
     document="a token lives about an hour; a federation that stores one stops working until it is replaced",
     table=ORDERS_V2,
     steps=(read(ORDERS_V2), LATER),
-    variants=(
-        Variant("stored-token", access=Access(TERMS, by="token")),
+    variants=paced(
+        Variant("stored-token", access=Access(TERMS, by="token"), full=True),
         Variant("stored-token-off", access=Access(f"{TERMS}~off=H-token-expiry", by="token")),
-        Variant("credential", access=Access(TERMS)),
+        Variant("credential", access=Access(TERMS), full=True),
         Variant("pat", access=Access(TERMS, by="pat"), steps=(read(ORDERS_V2),)),
     ),
     claims=(Claim("trino-*", Outcome.REFUSED_BY_RULE, variants="stored-token"),),

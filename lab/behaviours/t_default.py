@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from lab.behaviours.known import DEFAULT_OVERLOOKED, MUST_BE_NAMED, PYICEBERG_NO_V3_WRITE, SPARK_3_2_NO_V3
-from lab.behaviours.refusals import BAD_REQUEST, claims, refused, ruled
+from lab.behaviours.refusals import BAD_REQUEST, claims, paced, refused, ruled
 from lab.behaviours.t_known import create, gap, on, select, trino_476
 from lab.model import Behaviour, Claim, Control, Expect, Outcome, Step, Trap, Variant
 from lab.tables.types import ORDERS
@@ -221,7 +221,7 @@ SET_DEFAULT = Behaviour(
         SCHEMA,
     ),
     kinds=("duckdb", "spark", "trino"),
-    variants=(Variant(), *ruled("T-default-set", "s3tables", generations="duckdb-*,trino-483")),
+    variants=(Variant(), *paced(*ruled("T-default-set", "s3tables", generations="duckdb-*,trino-483"))),
     claims=(Claim("spark-4.1*", REFUSED), *claims("duckdb-*,trino-483")),
     expect=(
         *refused(

@@ -16,6 +16,7 @@ from lab.behaviours.refusals import (
     OFF,
     REQUEST,
     claims,
+    paced,
     refused,
     ruled,
 )
@@ -58,7 +59,7 @@ def rule(
         document=document,
         table=table,
         steps=(*steps, *AFTER),
-        variants=variants or ruled(claim, "horizon", OWNER, **more),
+        variants=paced(*(variants or ruled(claim, "horizon", OWNER, **more))),
         expect=(*expect, OFF),
         claims=claims(claimed),
         tags=(f"v{table.format_version}", "write", "access", "rules"),

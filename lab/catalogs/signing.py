@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import secrets
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import requests
+
 from lab.catalogs import profiles
-from lab.catalogs.keyring import Caller, Keyring
 from lab.errors import LabError
 from lab.model import Access
 
@@ -16,6 +19,7 @@ TOKENS = "oauth/tokens"
 BY = ("credential", "token", "pat", "pat-credential", "key-pair", "external", "sigv4", "nothing")
 REGION, SERVICE = "us-east-1", "s3tables"  # of signed requests
 HIDDEN = "(a secret of this lab)"
+_SECONDS = 30.0  # within which the record must show a request that was answered
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class Entry:
 
     uri: str  # of the catalog, by a door of this session's own
     terms: str  # what that acts like, for the record
+    tag: str  # by which the gateway's record tells its requests from others
     scope: str
     credential: str = field(default="", repr=False)  # ID:SECRET, or a secret alone
     token: str = field(default="", repr=False)
@@ -64,6 +69,8 @@ class SignOn:
 
         uri: the gateway's.
         """
+        from lab.catalogs.keyring import Caller, Keyring  # loads what does the cryptography: most runs need none
+
         keys, name = Keyring(self.secret), profiles.tagged(access.profile, tag)
         door = profiles.door(name)
         roles = door.profile.principals.get(access.principal)
@@ -89,24 +96,43 @@ class SignOn:
                 shown["token"] = keys.external(of, who, seconds)
             case "sigv4":
                 shown["aws"] = keys.aws(who.principal)
-        return Entry(f"{uri}/{name}", access.profile, scope, **shown)
+        return Entry(f"{uri}/{name}", access.profile, tag, scope, **shown)
 
-    def asked(self, tag: str, offset: int) -> tuple[dict[str, Any], int]:
-        """What the gateway noted of the session since `offset` in its record, and the offset now.
+    def asked(self, entry: Entry, offset: int) -> tuple[dict[str, Any], int]:
+        """What the gateway noted of a session since `offset` in its record, and the offset now.
 
         `rules`: claims whose rules refused something, `amended`: those that changed something, `narrowed`: those by
         which vended keys can't write, `tokens`: how many the token endpoint gave out, `statuses`: of refused requests.
-        Each once, in its order.
+        Each once, in its order. Raises LabError when the record does not keep up.
         """
-        with Path(self.record).open("rb") as file:
-            file.seek(offset)
-            new = file.read()
-        noted = (json.loads(line) for line in new.splitlines() if tag.encode() in line)
-        lines = [line for line in noted if line.get("tag") == tag]
+        new, offset = self._until(self._marked(entry), offset)
+        noted = (json.loads(line) for line in new.splitlines() if entry.tag.encode() in line)
+        lines = [line for line in noted if line.get("tag") == entry.tag]
         return {
             "rules": list(dict.fromkeys(line["rule"] for line in lines if "rule" in line)),
             "amended": list(dict.fromkeys(claim for line in lines for claim in line.get("amended", ()))),
             "narrowed": list(dict.fromkeys(line["narrowed"] for line in lines if "narrowed" in line)),
             "tokens": sum(line["path"].endswith(TOKENS) and line["status"] == 200 for line in lines),
             "statuses": list(dict.fromkeys(line["status"] for line in lines if "rule" in line)),
-        }, offset + len(new)
+        }, offset
+
+    def _marked(self, entry: Entry) -> bytes:
+        """Has the gateway note a request that no client makes: when that is in the record, so is all before it."""
+        mark = secrets.token_hex(8)
+        with requests.Session() as http:
+            http.trust_env = False
+            http.get(f"{entry.uri}/mark/{mark}", timeout=_SECONDS)
+        return mark.encode()
+
+    def _until(self, mark: bytes, offset: int) -> tuple[bytes, int]:
+        """The record from `offset` up to the line with the mark, and where that line ends."""
+        deadline = time.monotonic() + _SECONDS
+        with Path(self.record).open("rb") as file:
+            while True:
+                file.seek(offset)
+                new = file.read()
+                if (place := new.find(mark)) >= 0 and (end := new.find(b"\n", place)) >= 0:
+                    return new[: new.rfind(b"\n", 0, place) + 1], offset + end + 1
+                if time.monotonic() > deadline:
+                    raise LabError(f"the gateway's record stands still; read {self.record}")
+                time.sleep(0.005)

@@ -37,6 +37,15 @@ def failing(line: Line) -> Mapping[str, Any] | None:
     return next((step for step in line["steps"] if "failure" in step and step["name"] != PLAIN_READ), None)
 
 
+def rule(line: Line) -> str:
+    """The claims whose rule made a refused cell fail, as the gateway noted them; empty for any other cell."""
+    if line["outcome"] != "refused-by-rule":
+        return ""
+    narrowed = [claim for step in line["steps"] for claim in step.get("asked", {}).get("narrowed", ())]
+    by = (failing(line) or {}).get("asked", {}).get("rules") or dict.fromkeys(narrowed)
+    return ", ".join(by)
+
+
 def chain(line: Line) -> list[str]:
     """The cause chain of a cell's failing step, `class: message` whole, outermost first."""
     step = failing(line)

@@ -20,7 +20,7 @@ from lab.model import ENGINES
 from lab.records.record import recorded
 from lab.records.verdict import broken, otherwise
 from lab.report import traps
-from lab.report.line import Line, expected, failure, name, root_cause, unexpected
+from lab.report.line import Line, expected, failure, name, root_cause, rule, unexpected
 
 # outcome → how it shows: word and colour. Short, as nine of them stand side by side.
 _OUTCOMES = {
@@ -35,7 +35,8 @@ _OUTCOMES = {
 _CLAIMS = {"reproduced": " =", "differs": " ≠", "none": ""}
 UNDECLARED = "Nothing is declared of this cell: an engine of your own"
 LEGEND = (
-    "unsupp.: not supported   WRONG: no error, but wrong rows or the work not done   = as the document says   "
+    "unsupp.: not supported   refused: by a vendor's rule   WRONG: no error, but wrong rows or the work not done   "
+    "= as the document says   "
     "≠ not as the document says   no sign: the document is silent   ! unexpected"
 )
 
@@ -184,9 +185,10 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
     for missing in dict.fromkeys(line["missing"] for line in lines if line["missing"]):
         cells = sum(line["missing"] == missing for line in lines)
         notes.append(Text.assemble((f"not run ({_cells(cells)}): ", "yellow"), missing))
-    for (outcome, reason), failed in _failing(lines).items():
+    for (outcome, by, reason), failed in _failing(lines).items():
         readers = ", ".join(dict.fromkeys(line["cell"]["reader"] for line in failed))
-        head = f"{_OUTCOMES[outcome][0]} ({_cells(len(failed))}, {readers}): "
+        word = f"{_OUTCOMES[outcome][0]} by {by}" if by else _OUTCOMES[outcome][0]
+        head = f"{word} ({_cells(len(failed))}, {readers}): "
         notes.append(Text.assemble((head, _OUTCOMES[outcome][1]), f"{root_cause(failed[0])}. {reason or UNDECLARED}"))
         notes += _cures(failed[0], pages)
     for (what, why, cause), differing in _differing(lines).items():
@@ -230,12 +232,12 @@ def _wrong_rows(line: Line) -> str:
     return "; ".join([*told, *(f"{step.name}: {line}" for step in seen.steps for line in broken(step, seen))])
 
 
-def _failing(lines: Sequence[Line]) -> dict[tuple[str, str], list[Line]]:
-    """Expected failures by outcome and the reason that is declared for them."""
-    grouped: dict[tuple[str, str], list[Line]] = {}
+def _failing(lines: Sequence[Line]) -> dict[tuple[str, str, str], list[Line]]:
+    """Expected failures by outcome, the rule that made it and the reason that is declared for them."""
+    grouped: dict[tuple[str, str, str], list[Line]] = {}
     for line in lines:
         if failure(line) and not unexpected(line):
-            grouped.setdefault((line["outcome"], line["reason"]), []).append(line)
+            grouped.setdefault((line["outcome"], rule(line), line["reason"]), []).append(line)
     return grouped
 
 

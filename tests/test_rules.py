@@ -1,0 +1,233 @@
+"""Vendors' rules without an engine: which refuses what, what is amended, and what is malformed."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+from random import Random
+from typing import Any
+
+import pytest
+from door_lab import (
+    DDL,
+    DELEGATION,
+    HOST,
+    MAIN,
+    METADATA,
+    MINE,
+    NEW,
+    ORDERS,
+    TABLES,
+    Lab,
+    bearer,
+    commit,
+    snapshot,
+    told,
+)
+
+from lab.catalogs import amends, profiles
+from lab.catalogs.triggers import TRIGGERS, Asked
+from lab.errors import LabError
+from lab.model import Access
+
+# ---------------------------------------------------------------- rules
+
+
+@pytest.mark.parametrize(
+    ("claim", "terms", "method", "path", "body", "metadata"),
+    [
+        ("W-no-register", "horizon", "POST", "/v1/namespaces/W_NS/register", {"name": "X"}, {}),
+        ("W-no-location", "horizon", "POST", TABLES, {**NEW, "location": "s3://lab/elsewhere"}, {}),
+        ("W-no-location", "horizon", "POST", ORDERS, commit({"action": "set-location", "location": "s3://x"}), {}),
+        ("W-no-refs", "horizon", "POST", ORDERS, commit({**MAIN, "ref-name": "b", "snapshot-id": 1}), {}),
+        ("W-no-refs", "horizon", "POST", ORDERS, commit({"action": "remove-snapshot-ref", "ref-name": "b"}), {}),
+        ("W-no-rollback", "horizon", "POST", ORDERS, commit({**MAIN, "snapshot-id": 1}), {}),
+        ("W-no-expiry", "horizon", "POST", ORDERS, commit({"action": "remove-snapshots", "snapshot-ids": [1]}), {}),
+        (
+            "W-no-upgrade",
+            "horizon",
+            "POST",
+            ORDERS,
+            commit({"action": "upgrade-format-version", "format-version": 3}),
+            {},
+        ),
+        ("W-clone-vending", "horizon", "GET", ORDERS, None, {"properties": {"lab.horizon.cloned": "true"}}),
+        ("W-owner-volume", "horizon", "GET", ORDERS, None, {"properties": {"lab.horizon.volume-revoked": "true"}}),
+        ("W-policies", "horizon", "POST", ORDERS, DDL, {"properties": {"lab.horizon.policy": "masking"}}),
+        ("W-not-writable", "horizon", "POST", ORDERS, DDL, {"properties": {"lab.horizon.read-only": "kms"}}),
+        ("W-no-v3-write", "horizon-preview", "POST", ORDERS, DDL, {"format-version": 3}),
+        ("W-no-v3-write", "horizon-preview", "POST", TABLES, {**NEW, "properties": {"format-version": "3"}}, {}),
+        ("W-no-v3-write", "horizon-preview", "GET", ORDERS, None, {"format-version": 3}),
+        ("H-federated-v3", "glue-federation", "GET", ORDERS, None, {"format-version": 3}),
+        ("H-federated-write", "glue-federation", "POST", ORDERS, DDL, {}),
+        ("D-matrix", "unity-uniform", "POST", ORDERS, DDL, {}),
+        (
+            *("D-no-metadata-path", "unity-managed", "POST", TABLES),
+            *({**NEW, "properties": {"write.metadata.path": "s3://x"}}, {}),
+        ),
+        (
+            *("D-transforms", "unity-managed", "POST", TABLES),
+            *({**NEW, "partition-spec": {"fields": [{"transform": "bucket[4]"}]}}, {}),
+        ),
+        (
+            *("T-void-alter", "s3tables", "POST", ORDERS),
+            *(commit({"action": "add-schema", "schema": {"fields": [{"id": 1, "name": "a", "type": "string"}]}}), {}),
+        ),
+        (
+            *("T-default-set", "s3tables", "POST", ORDERS),
+            *(commit({"action": "add-schema", "schema": {"fields": [{"id": 1, "name": "a", "type": "unknown"}]}}), {}),
+        ),
+    ],
+)
+def test_a_rule_refuses_what_it_says_and_nothing_is_asked_of_the_catalog_but_to_look(
+    claim: str, terms: str, method: str, path: str, body: Any, metadata: dict[str, Any]
+) -> None:
+    lab = Lab(**metadata)
+    status, rule = told(lab.engineer(method, path, body, terms))
+    assert (400 <= status < 500, rule) == (True, claim)
+    assert all(one.method == "GET" for one in lab.asked)
+    assert lab.engineer(method, path, body, f"{terms}~off={claim}").notes.get("rule") != claim
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", TABLES, {**NEW, "location": f"s3://lab/warehouse/W_NS/T-{'0a' * 16}"}),  # Trino's plain CREATE
+        ("POST", TABLES, {**NEW, "stage-create": True}),
+        ("POST", ORDERS, commit({"action": "upgrade-format-version", "format-version": 2})),
+        ("POST", ORDERS, commit(snapshot(9), {**MAIN, "snapshot-id": 9})),
+        ("POST", ORDERS, commit({"action": "upgrade-format-version", "format-version": 2}, snapshot(), creates=True)),
+        ("GET", ORDERS, None),
+    ],
+)
+def test_what_only_looks_like_it_passes(method: str, path: str, body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Asked, "_records", lambda *_: [])
+    assert Lab().engineer(method, path, body).status == 200
+
+
+# What a commit's manifests say, whatever its summary does.
+FILES = {"data": (0, "PARQUET"), "position-delete": (1, "PARQUET"), "deletion-vector": (1, "PUFFIN")}
+FILES["equality-delete"] = (2, "PARQUET")
+
+
+@pytest.mark.parametrize(
+    ("kind", "creates", "claim"),
+    [
+        ("data", False, None),
+        ("data", True, "W-no-ctas"),
+        ("position-delete", False, "W-cow-only"),
+        ("deletion-vector", False, "W-cow-only"),
+        ("equality-delete", False, "W-no-eq-delete"),
+    ],
+)
+def test_rules_about_files_read_the_manifests(
+    kind: str, creates: bool, claim: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, form = FILES[kind]
+    records = {
+        "s3://lab/list.avro": [
+            {"manifest_path": "s3://lab/older.avro", "added_snapshot_id": 1},
+            {"manifest_path": "s3://lab/mine.avro", "added_snapshot_id": 9},
+        ],
+        "s3://lab/mine.avro": [
+            {"status": 0, "data_file": {"content": 2, "file_format": "PARQUET"}},
+            {"status": 1, "data_file": {"content": content, "file_format": form}},
+        ],
+    }
+    monkeypatch.setattr(Asked, "_records", lambda self, location: records[location])
+    answer = Lab().engineer("POST", ORDERS, commit(snapshot(), creates=creates))
+    assert answer.notes.get("rule") == claim
+    several = {"table-changes": [{**commit(snapshot()), "identifier": {"namespace": ["W_NS"], "name": "X"}}]}
+    if not creates:
+        assert Lab().engineer("POST", "/v1/transactions/commit", several).notes.get("rule") == claim
+
+
+def test_what_is_amended_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Lab()
+    lab.engineer("POST", TABLES, {**NEW, "schema": {"fields": [{"id": 1, "write-default": 1}]}}, "s3tables")
+    body = lab.asked[-1].json()
+    assert body["properties"] == {"write.parquet.compression-codec": "zstd"}
+    assert body["schema"] == {"fields": [{"id": 1}]}
+    new = {"id": 2, "name": "b", "type": "int", "initial-default": 1, "write-default": 1}
+    schema = {"fields": [METADATA["schemas"][0]["fields"][0], new]}
+    answer = lab.engineer("POST", ORDERS, commit({"action": "add-schema", "schema": schema}), "s3tables")
+    assert answer.notes["amended"] == ["T-default-add"]
+    old, added = lab.asked[-1].json()["updates"][0]["schema"]["fields"]
+    assert (old["write-default"], "initial-default" in added, added["write-default"]) == ("x", False, 1)
+    answer = lab.engineer("GET", ORDERS, None, "snowflake-reader~shown-commits=2")
+    assert [one["snapshot-id"] for one in answer.json()["metadata"]["snapshots"]] == [3, 4]
+    assert answer.notes["amended"] == ["D-thousand-commits"]
+    monkeypatch.setattr(Asked, "content", lambda self, location: json.dumps({"location": "s3://lab/a/b"}).encode())
+    fresh = Lab(**{"last-updated-ms": time.time() * 1000})
+    answer = fresh.engineer("GET", ORDERS, None, "unity-uniform")
+    assert (answer.json()["metadata-location"], answer.notes["amended"]) == ("s3://lab/old.json", ["D-uniform-lag"])
+    assert lab.engineer("GET", ORDERS, None, "unity-uniform").json()["metadata-location"] == "s3://lab/new.json"
+
+
+# ---------------------------------------------------------------- malformed
+GOOD_BODIES: list[tuple[str, str, Any]] = [
+    ("POST", ORDERS, commit(snapshot(), {**MAIN, "snapshot-id": 9}, creates=True)),
+    ("POST", ORDERS, commit({"action": "upgrade-format-version", "format-version": 3})),
+    ("POST", ORDERS, commit({"action": "add-schema", "schema": {"fields": [{"id": 1, "name": "a", "type": "int"}]}})),
+    ("POST", ORDERS, commit({"action": "add-spec", "spec": {"fields": [{"transform": "bucket[4]"}]}})),
+    ("POST", ORDERS, commit({"action": "set-properties", "updates": {"a": "b"}})),
+    ("POST", TABLES, {**NEW, "properties": {"format-version": "3"}, "location": "s3://x", "partition-spec": {}}),
+    ("POST", "/v1/namespaces", {"namespace": ["a"], "properties": {}}),
+    ("POST", "/v1/tables/rename", {"source": {"namespace": ["a"], "name": "b"}, "destination": {}}),
+    ("POST", "/v1/transactions/commit", {"table-changes": [{**commit(snapshot()), "identifier": {"name": "X"}}]}),
+]
+STRANGE = (None, [], {}, "", "x", 7, -1.5, True, [None], [[]], {"a": None}, ["x"], {"action": []})
+
+
+def bent(value: Any, random: Random) -> Any:
+    """The value with one part of it, anywhere, made into something else or left out."""
+    if random.random() < 0.25 or not isinstance(value, dict | list) or not value:
+        return random.choice(STRANGE)
+    if isinstance(value, list):
+        place = random.randrange(len(value))
+        return [bent(one, random) if n == place else one for n, one in enumerate(value)]
+    name = random.choice(list(value))
+    if random.random() < 0.2:
+        return {key: one for key, one in value.items() if key != name}
+    return {**value, name: bent(value[name], random)}
+
+
+@pytest.mark.parametrize("terms", sorted(profiles.known()))
+def test_what_is_malformed_is_refused_in_the_specifications_words_or_passed_on(terms: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(Asked, "_records", lambda *_: [])
+    random = Random(terms)  # noqa: S311 - the same ones each time
+    lab = Lab(**{"format-version": 3})
+    token = MINE.entry(Access(terms, by="token"), HOST, "x").token
+    for _ in range(300):
+        method, path, body = random.choice(GOOD_BODIES)
+        sent = random.choice((b"\xff", b"{", b"", b"null")) if random.random() < 0.05 else bent(body, random)
+        answer = lab(method, f"/{terms}{path}", sent, headers=(*bearer(token), *DELEGATION))
+        assert answer.status < 500, (path, sent)
+        if answer.status != 200:
+            told(answer)
+
+
+# ---------------------------------------------------------------- profiles
+def test_every_rule_names_a_trigger_and_only_words_that_it_takes() -> None:
+    for profile in profiles.known().values():
+        for rule in profile.rules:
+            of = {**amends.REQUESTS, **amends.RESPONSES} if rule.amends else TRIGGERS
+            taken = set(inspect.signature(of[rule.trigger]).parameters) - {"asked", "body", "table"}
+            assert set(rule.words) <= taken, (profile.name, rule.id)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("title = ", "Invalid"),
+        ('title = "x"\ncolour = "blue"', "nothing reads colour"),
+        ('title = "x"\n[principals]\n[settings]\nhue = 1', "nothing reads hue"),
+        ('title = "x"\n[principals]\n[[rules]]\nid = "X"', "add message, source, status, trigger, type"),
+    ],
+)
+def test_a_profile_that_is_wrong_says_what_to_correct(text: str, why: str, tmp_path: Any, monkeypatch: Any) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    monkeypatch.setattr(profiles, "FILES", tmp_path)
+    with pytest.raises(LabError, match=f"(?s)mine.toml.*{why}"):
+        profiles.known.__wrapped__()
