@@ -236,7 +236,7 @@ FLOAT = feature(
                 "Trino calls a file corrupt when a column that became a double is filtered",
                 r"Corrupted statistics for column|class java\.lang\.Float cannot be cast to class java\.lang\.Double",
                 "io.trino.parquet.predicate.TupleDomainParquetPredicate.getDomain",
-                remedy="have the files written anew, by OPTIMIZE in Trino or rewrite_data_files with rewrite-all in Spark",
+                remedy="have the files written anew: OPTIMIZE in Trino, rewrite_data_files with rewrite-all in Spark",
             ),
         ),
     ),
