@@ -85,3 +85,4 @@ def test_only_what_no_two_runs_share_is_masked() -> None:
     assert masked(ours) == masked(theirs)
     assert "Status Code: 403" in masked(ours)
     assert masked("version 3") != masked("version 2")
+    assert masked("SparkCatalog@338b8e5e, t") == masked("SparkCatalog@7da9803, t")

@@ -24,6 +24,7 @@ _VOLATILE = re.compile(
     r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"  # UUIDs
     r"|_[0-9A-Fa-f]{8}(?=\b|_)"  # of namespaces
     r"|\b[0-9a-fA-F]{8,}\b"  # request ids, parts of file names
+    r"|(?<=@)[0-9a-f]{1,7}\b"  # of Java's objects
     r"|\b[0-9]{8}_[0-9]{6}_[0-9]{5}_[a-z0-9]{5}\b"  # Trino's query ids
     r"|(?<=stage )[0-9.]+|(?<=[Tt]ask )[0-9.]+|(?<=TID )[0-9]+|(?<=RDD )[0-9]+|(?<=#)[0-9]+"
     r"|(?<=127\.0\.0\.1:)[0-9]+|\b[0-9]{5,}\b"
