@@ -39,7 +39,7 @@ class Engines:
     def Engine(self, host: Any, generation: Any, catalog: Any, endpoint: Any) -> Any:
         self.connected.append(generation.name)
         return SimpleNamespace(
-            session=lambda settings={}: SimpleNamespace(
+            session=lambda settings={}, entry=None: SimpleNamespace(
                 settings=dict(settings), execute=lambda sql: self._answer(generation.name, str(sql)), close=lambda: None
             ),
             versions=lambda: {"engine": "1"},

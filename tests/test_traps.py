@@ -128,6 +128,7 @@ def trap_of(line: Line) -> str:
 # Links that say only that something below them failed, or of which class it is.
 VAGUE = re.compile(
     r"SparkException: (Writing job aborted$|\[INTERNAL_ERROR\] The Spark SQL phase )|NullPointerException: $"
+    r"|UncheckedIOException: Failed to close current writer$"
 )
 
 

@@ -165,6 +165,8 @@ def test_every_declared_fact_counts() -> None:
             (step,) = (s for s in found.observation.steps if s.name == name)
             if step.look is not None:
                 seen = mutated(found.observation, step, look={**step.look, key: "something else"})
+            elif step.asked is not None and key in step.asked:
+                seen = mutated(found.observation, step, asked={**step.asked, key: "something else"})
             else:
                 assert isinstance(step.answer, Rows)
                 columns = tuple(replace(c, type="something else") for c in step.answer.columns)

@@ -86,6 +86,8 @@ def differences(
         lines.append(f"{outcome} instead of {' or '.join(wanted)}{_told(failure)}")
     elif declared.failure is not None and not matches(declared.failure, failure):
         lines.append(f"another failure than declared: {_chain(declared.failure)}{_told(failure)}")
+    elif outcome is Outcome.SILENTLY_WRONG and isinstance(declared, Expect) and failure and not declared.failure:
+        lines.append(f"fails besides its wrong rows, which is not declared{_told(failure)}")
     for path, value in declared.facts.items():
         if path not in facts:
             lines.append(f"{path} was not seen; it is declared as {value!r}")
