@@ -26,6 +26,7 @@ import importlib.util
 import json
 import os
 import queue
+import re
 import sys
 import threading
 from types import ModuleType
@@ -103,6 +104,10 @@ def _answer(
         return {"misuse": f"{unknown}; cast it to another type in the statement"}
 
 
+# DuckDB tells the native frames of an internal error; where a machine keeps their libraries is nobody's business.
+_FRAME = re.compile(r"(^|\s)/\S*/([^/\s]+\([^\s)]*\) \[0x)")
+
+
 def _chain(failure: BaseException | None) -> list[tuple[str, str]]:
     """Class name and message of an exception and its causes, those that Python's traceback would show."""
     causes: list[tuple[str, str]] = []
@@ -111,7 +116,7 @@ def _chain(failure: BaseException | None) -> list[tuple[str, str]]:
         seen.add(id(failure))
         cls = type(failure)
         name = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
-        causes.append((name, str(failure)))
+        causes.append((name, _FRAME.sub(r"\1\2", str(failure))))
         failure = failure.__cause__ or (None if failure.__suppress_context__ else failure.__context__)
     return causes
 
