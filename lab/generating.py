@@ -15,7 +15,7 @@ from lab.model import Failure, Generation
 from lab.tables import generated
 from lab.tables.rest import RestCatalog, RestError
 from lab.tables.storage import Store
-from lab.tables.xray import DELETED, entries, history, manifests
+from lab.tables.xray import history, live
 
 _NAME = re.compile(r"([A-Za-z_]\w*)\.([A-Za-z_]\w*)")
 
@@ -95,16 +95,11 @@ def generate(
     loaded = rest.load_table(namespace, name)
     store = Store(loaded.credentials)
     commits = history(loaded)
-    live = [
-        entry.file
-        for manifest in manifests(store, commits[-1])
-        for entry in entries(store, manifest)
-        if entry.status != DELETED
-    ]
-    rows = sum(file.records for file in live)
+    held = list(live(store, commits[-1]))
+    rows = sum(file.records for file in held)
     if rows != order.rows:
         raise LabError(f"{order.table}: manifests count {rows:,} rows, not {order.rows:,}; look: iceberg-lab inspect")
-    return Made(rows, len(live), sum(file.file_size or 0 for file in live), len(commits), seconds, checked)
+    return Made(rows, len(held), sum(file.file_size or 0 for file in held), len(commits), seconds, checked)
 
 
 def _checked(session: Session, table: str, rows: int) -> dict[str, str]:

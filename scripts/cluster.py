@@ -29,7 +29,7 @@ from lab.runtime.host import Host
 from lab.stores import s3
 from lab.tables.rest import RestCatalog
 from lab.tables.storage import Store
-from lab.tables.xray import DELETED, entries, history, manifests
+from lab.tables.xray import history, live
 
 TABLE = "SCALE.ORDERS"
 DELETIONS = {"spark": 3, "trino": 7}  # who deletes the rows whose ORDER_ID ends in what
@@ -115,8 +115,7 @@ def _live(rest: RestCatalog) -> Counter[str]:
     """How many live files of each kind manifests list."""
     table = rest.load_table(*TABLE.split("."))
     store = Store(table.credentials)
-    found = (entry for m in manifests(store, history(table)[-1]) for entry in entries(store, m))
-    return Counter(entry.file.kind for entry in found if entry.status != DELETED)
+    return Counter(file.kind for file in live(store, history(table)[-1]))
 
 
 def _asked(engine: Engine, statement: str) -> Rows:

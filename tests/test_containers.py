@@ -189,6 +189,7 @@ def test_no_engine_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_ports_of_a_network_are_distinct_and_not_those_that_parts_draw_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter([26001, 26001, 26002, 26001, 26003])
     monkeypatch.setattr("lab.containers.part.free_port", lambda of: next(drawn) if of is PUBLISHED_PORTS else 0)
+    monkeypatch.setattr("lab.containers.part._Container.__init__", lambda *_: None)  # which asks for an engine
     network = Network(ports=3, image="x")
     assert [network.port() for _ in range(3)] == [26001, 26002, 26003]
     with pytest.raises(LabError, match=r"has 3 ports, and its parts want more"):
@@ -215,7 +216,7 @@ def test_without_docker_its_client_is_not_even_loaded(monkeypatch: pytest.Monkey
     monkeypatch.setattr(here, "_SOCKETS", ("/nowhere/docker.sock",))
     configuration = tmp_path / "config.json"
     monkeypatch.setattr(here, "_CONFIGURATION", str(configuration))
-    monkeypatch.setattr("lab.containers.engine_answers", lambda: pytest.fail("asked"))
+    monkeypatch.setattr(build, "engine_answers", lambda: pytest.fail("asked"))
     assert here.lacking("reference", "seaweedfs", [], Cache()) == "no Docker engine is here"
 
 
@@ -229,7 +230,7 @@ def test_an_engine_that_the_users_configuration_names_is_asked(monkeypatch: pyte
     def dead() -> str:
         raise LabError("no Docker engine answers; start one")
 
-    monkeypatch.setattr("lab.containers.engine_answers", dead)
+    monkeypatch.setattr(build, "engine_answers", dead)
     assert here.lacking("reference", "seaweedfs", [], Cache()) == "no Docker engine answers"
 
 
@@ -277,7 +278,6 @@ class Docker:
 
     def answers(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DOCKER_HOST", "unix:///somewhere")
-        monkeypatch.setattr("lab.containers.engine_answers", lambda: "28")
         monkeypatch.setattr(build, "engine_answers", lambda: "28")
         monkeypatch.setattr("docker.from_env", lambda **_: self)
 

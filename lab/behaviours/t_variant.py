@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lab.behaviours.encodings import VECTORIZATION
 from lab.behaviours.known import NO_VECTORIZED_DELTA_LENGTH, ROW_BY_ROW, SPARK_3_2_NO_V3, VECTORIZED_ENCODING
 from lab.behaviours.t_known import (
@@ -104,6 +106,15 @@ PROJECTED = Trap(
     r"\"iType\" is null",
     "org.apache.iceberg.parquet.TypeWithSchemaVisitor.visit",
     remedy="select the variant column too (SELECT *), or take Iceberg 1.11",
+)
+OTHERS_FAIL = Expect(
+    Outcome.ERROR,
+    "Iceberg 1.10 prunes the variant from the schema that it expects and not from the file's: reading other "
+    "columns of the table fails, reading the variant with them does not",
+    generations="spark-4.0*",
+    failure=Chain((("org.apache.spark.SparkException", 'asVariantType()" because "iType" is null'),)),
+    at="others",
+    trap=PROJECTED,
 )
 RAW = Trap(
     "variant-raw-duckdb",
@@ -212,16 +223,7 @@ VARIANT_WHOLE = Behaviour(
             ("pydantic_core._pydantic_core.ValidationError", "Unsupported field type: 'variant'"),
             at="others",
         ),
-        Expect(
-            Outcome.ERROR,
-            "Iceberg 1.10 prunes the variant from the schema that it expects and not from the file's: reading other "
-            "columns of the table fails, reading the variant with them does not",
-            generations="spark-4.0*",
-            variants="of-spark,of-duckdb",
-            failure=Chain((("org.apache.spark.SparkException", 'asVariantType()" because "iType" is null'),)),
-            at="others",
-            trap=PROJECTED,
-        ),
+        replace(OTHERS_FAIL, variants="of-spark,of-duckdb"),
         Expect(
             Outcome.NOT_SUPPORTED,
             "Trino 483 stores strings as DELTA_LENGTH_BYTE_ARRAY, which the vectorized reader of 1.10 has not; with a "

@@ -28,10 +28,7 @@ def lacking(catalog: str, store: str, generations: Iterable[Generation], cache: 
     """Why such a lab can't start at once; empty when it can."""
     if not _named() and not any(Path(os.path.expandvars(s)).expanduser().exists() for s in _SOCKETS):
         return "no Docker engine is here"
-    from lab.containers import engine_answers
-
     try:
-        engine_answers()
         for name, found in _images(catalog, store, generations):
             if found is None:
                 return f"there is no image {name}"

@@ -131,11 +131,10 @@ def row_ids(table: LoadedTable) -> list[Range]:
     """The row ids that the current snapshot's data files hand out."""
     store = Store(table.credentials)
     return [
-        Range(entry.file.first_row_id, entry.file.records)
+        Range(file.first_row_id, file.records)
         for snapshot in history(table)[-1:]
-        for manifest in manifests(store, snapshot)
-        for entry in entries(store, manifest)
-        if manifest.content == "data" and entry.status != DELETED
+        for file in live(store, snapshot)
+        if file.kind == "data"
     ]
 
 
@@ -177,6 +176,12 @@ def entries(files: Files, manifest: Manifest) -> Iterator[Entry]:
             entry = replace(entry, file=replace(entry.file, first_row_id=row_id))
             row_id += entry.file.records
         yield entry
+
+
+def live(files: Files, snapshot: Mapping[str, Any]) -> Iterator[File]:
+    """The files that a snapshot of metadata.json holds, of every kind."""
+    for manifest in manifests(files, snapshot):
+        yield from (entry.file for entry in entries(files, manifest) if entry.status != DELETED)
 
 
 def _snapshot(store: Files, snapshot: Mapping[str, Any]) -> SnapshotXray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lab.behaviours.known import SPARK_3_2_NO_V3
 from lab.behaviours.pairs.feature import create, feature, insert, read
 from lab.behaviours.pairs.filters import Filter
@@ -20,7 +22,7 @@ from lab.behaviours.t_known import (
 )
 from lab.behaviours.t_variant import (
     AS_JSON,
-    PROJECTED,
+    OTHERS_FAIL,
     RAW,
     SHREDDED_BATCHES,
     SHREDDED_SPARK,
@@ -172,16 +174,7 @@ NO_VARIANT: tuple[Expect | Wrongly, ...] = (
         at="others",
     ),
     trino_unreadable("trino-476", "variant"),
-    Expect(
-        Outcome.ERROR,
-        "Iceberg 1.10 prunes the variant from the schema that it expects and not from the file's: reading other "
-        "columns of the table fails, reading the variant with them does not",
-        generations="spark-4.0*",
-        writers="duckdb-*,spark-*",
-        failure=Chain((("org.apache.spark.SparkException", 'asVariantType()" because "iType" is null'),)),
-        at="others",
-        trap=PROJECTED,
-    ),
+    replace(OTHERS_FAIL, writers="duckdb-*,spark-*"),
     Wrongly(
         "Iceberg 1.10 looks for the column's counts among the file's leaves, where a variant is a group of several: it "
         "finds none and takes the column for one that the file lacks, hence for all null",
