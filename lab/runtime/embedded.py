@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lab import catalogs
-from lab.catalogs import CATALOGS, CatalogEndpoint, gateway
+from lab.catalogs import CATALOGS, CatalogEndpoint, Upstream, gateway
 from lab.engines import adapter
 from lab.model import Generation
 from lab.runtime.process import Process
@@ -22,6 +22,8 @@ __all__ = ["MEMORY_BUDGET", "Embedded"]
 
 class Embedded(Stack):
     """Services and engines on this machine. Engines start while the catalog does; what they ask waits there."""
+
+    upstream: Upstream  # the catalog behind the gateway, once that answers
 
     def __init__(
         self,
@@ -55,9 +57,9 @@ class Embedded(Stack):
         process = self._gateway
         try:
             store = self._service("store", self._start_store)
-            upstream = self._catalog.start(self.host, self._store_endpoint(), store.result)
+            self.upstream = self._catalog.start(self.host, self._store_endpoint(), store.result)
             store.result()
-            gateway.serve(self.host, process, self._store_endpoint(), upstream, self._sign_on.secret)
+            gateway.serve(self.host, process, self._store_endpoint(), self.upstream, self._sign_on.secret)
         except BaseException:
             self._forget("gateway")
             self.host.end(process)  # nobody waits any longer for what it will never answer
