@@ -248,6 +248,7 @@ def control_of(case: Case) -> Cell | None:
         behaviour=behaviour.id,
         variant=variant,
         profile=profile(of.properties, of.second_access or of.access),
+        catalog=control.catalog or case.cell.catalog,
         reader=generation,
         writer=control.writer or (generation if alone else case.cell.writer),
     )

@@ -21,8 +21,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
+from lab import catalogs
 from lab.asking import earlier, plain_read, say, seed, untouched, words
-from lab.catalogs import CatalogEndpoint
+from lab.catalogs import DENY, GRANT, CatalogEndpoint
 from lab.catalogs.signing import Entry, SignOn
 from lab.engines import LIBRARY, Engine, Session, adapter, remote
 from lab.errors import LabError
@@ -232,6 +233,7 @@ class Run:
         self.broken: set[str] = set()  # why cells could not run though nothing was missing on this machine
         self._engines = Engines(lab)
         self._spell = spelling(selection.places)
+        self._vends = catalogs.named(selection.places.catalog).vends()
         self._tables = Tables(lab, self._engines, selection.seed, spell=self._spell)
         self._lanes: dict[str, _Lane] = {}
         self._seen: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -298,8 +300,7 @@ class Run:
     def _writer_part(self, case: Case, tables: Future[None]) -> Callable[[], _Part]:
         def work() -> _Part:
             try:
-                if any(step.look in AT_STORE for step in case.steps):
-                    self.lab.store()  # before anything is done in vain
+                self._check(case)
                 tables.result()
             except LabError as e:
                 return self._nothing(self._tables.by(case.behaviour.table), e)
@@ -307,6 +308,13 @@ class Run:
             return self._ask(case, case.writer, steps, case.variant.settings, case.variant.access)
 
         return work
+
+    def _check(self, case: Case) -> None:
+        """Raises NotProvided, before anything is done in vain, for what can't be had of a catalog of the user's own."""
+        if any(step.look in AT_STORE for step in case.steps):
+            self.lab.store()
+        if self._vends and {DENY, GRANT} & case.variant.properties.keys():
+            raise NotProvided("the gateway is to narrow this table's keys, and they are the remote catalog's own")
 
     def _finish(self, case: Case, first: Future[_Part]) -> Callable[[], None]:
         def work() -> None:

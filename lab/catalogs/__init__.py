@@ -65,6 +65,9 @@ class Catalog(Protocol):
     def lower_case(self) -> bool:
         """Whether it takes namespaces and tables whose names are in lower case, and no others."""
 
+    def vends(self) -> bool:
+        """Whether tables' keys are its own, and not the gateway's."""
+
     def choose(self, host: Host, store: StoreEndpoint) -> StoreEndpoint:
         """The store as this catalog wants it to be started."""
 

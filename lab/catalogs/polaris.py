@@ -68,6 +68,11 @@ def lower_case() -> bool:
     return False
 
 
+def vends() -> bool:
+    """See `lab.catalogs.Catalog`."""
+    return False
+
+
 def choose(host: Host, store: StoreEndpoint) -> StoreEndpoint:
     """See `lab.catalogs.Catalog`."""
     return store

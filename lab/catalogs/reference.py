@@ -42,6 +42,11 @@ def lower_case() -> bool:
     return False
 
 
+def vends() -> bool:
+    """See `lab.catalogs.Catalog`."""
+    return False
+
+
 def choose(host: Host, store: StoreEndpoint) -> StoreEndpoint:
     """See `lab.catalogs.Catalog`: any store will do."""
     return store

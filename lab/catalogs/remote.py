@@ -130,6 +130,11 @@ def lower_case() -> bool:
     return declared().lower_case
 
 
+def vends() -> bool:
+    """See `lab.catalogs.Catalog`."""
+    return declared().vends
+
+
 def choose(host: Host, store: StoreEndpoint) -> StoreEndpoint:
     """See `lab.catalogs.Catalog`: where the file says that its tables lie, with keys if it names any."""
     of = declared()

@@ -38,6 +38,11 @@ def lower_case() -> bool:
     return True
 
 
+def vends() -> bool:
+    """See `lab.catalogs.Catalog`."""
+    return False
+
+
 def choose(host: Host, store: StoreEndpoint) -> StoreEndpoint:
     """See `lab.catalogs.Catalog`: the store is to serve its catalog too."""
     return replace(store, catalog=f"http://{LOOPBACK}:{host.port()}")
