@@ -33,7 +33,7 @@ from lab.provision import NotProvided
 from lab.records.record import Recorded, Recorder
 from lab.records.redact import Redactor
 from lab.records.verdict import judge, turned
-from lab.registering import Writer, register
+from lab.registering import Writer, has_puffin, register
 from lab.runtime.host import Host
 from lab.stores import StoreEndpoint
 from lab.tables.look import AT_STORE, looks
@@ -233,7 +233,8 @@ class Run:
         self.broken: set[str] = set()  # why cells could not run though nothing was missing on this machine
         self._engines = Engines(lab)
         self._spell = spelling(selection.places)
-        self._vends = catalogs.named(selection.places.catalog).vends()
+        catalog = catalogs.named(selection.places.catalog)
+        self._vends, self._puffin = catalog.vends(), catalog.puffin()
         self._tables = Tables(lab, self._engines, selection.seed, spell=self._spell)
         self._lanes: dict[str, _Lane] = {}
         self._seen: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -315,6 +316,8 @@ class Run:
             self.lab.store()
         if self._vends and {DENY, GRANT} & case.variant.properties.keys():
             raise NotProvided("the gateway is to narrow this table's keys, and they are the remote catalog's own")
+        if not self._puffin and has_puffin(case.behaviour.table):
+            raise NotProvided("the catalog itself takes no *.puffin: a table with such files can't be made there")
 
     def _finish(self, case: Case, first: Future[_Part]) -> Callable[[], None]:
         def work() -> None:

@@ -83,7 +83,7 @@ def test_the_catalog_is_made_on_the_store_and_its_root_may_vend(server: Server) 
     assert catalog["name"] == polaris.CATALOG
     assert catalog["properties"]["default-base-location"] == "s3://lab/warehouse"
     kept = catalog["storageConfigInfo"]
-    assert (kept["endpoint"], kept["stsEndpoint"], kept["pathStyleAccess"]) == (STORE.url, STORE.url, True)
+    assert (kept["endpoint"], kept["stsUnavailable"], kept["pathStyleAccess"]) == (STORE.url, True, True)
     assert granted[:2] == ("PUT", "/api/management/v1/catalogs/lab/catalog-roles/catalog_admin/grants")
     assert granted[2]["grant"] == {"type": "catalog", "privilege": "CATALOG_MANAGE_CONTENT"}
 

@@ -65,6 +65,9 @@ class Catalog(Protocol):
     def lower_case(self) -> bool:
         """Whether it takes namespaces and tables whose names are in lower case, and no others."""
 
+    def puffin(self) -> bool:
+        """Whether objects called *.puffin can be written below its tables: deletion vectors, statistics."""
+
     def vends(self) -> bool:
         """Whether tables' keys are its own, and not the gateway's."""
 

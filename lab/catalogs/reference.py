@@ -42,6 +42,11 @@ def lower_case() -> bool:
     return False
 
 
+def puffin() -> bool:
+    """See `lab.catalogs.Catalog`."""
+    return True
+
+
 def vends() -> bool:
     """See `lab.catalogs.Catalog`."""
     return False

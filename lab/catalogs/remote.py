@@ -130,6 +130,11 @@ def lower_case() -> bool:
     return declared().lower_case
 
 
+def puffin() -> bool:
+    """See `lab.catalogs.Catalog`."""
+    return True
+
+
 def vends() -> bool:
     """See `lab.catalogs.Catalog`."""
     return declared().vends

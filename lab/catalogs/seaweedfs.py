@@ -38,6 +38,11 @@ def lower_case() -> bool:
     return True
 
 
+def puffin() -> bool:
+    """See `lab.catalogs.Catalog`."""
+    return False
+
+
 def vends() -> bool:
     """See `lab.catalogs.Catalog`."""
     return False

@@ -23,5 +23,6 @@ def pipeline(store: StoreEndpoint, secret: str, catalog: Upstream) -> list[Stage
         *([] if catalog.vends else [Vending(store)]),
         Rules(store),
         handmade.transformed,
+        *([] if catalog.vends else [upstream.undelegated]),
         *upstream.sign_on(catalog),
     ]

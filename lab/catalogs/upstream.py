@@ -9,10 +9,17 @@ from dataclasses import replace
 import requests
 
 from lab.catalogs import Upstream, oauth, sigv4
+from lab.catalogs.operations import DELEGATION
 from lab.catalogs.proxy import Forward, Request, Response, Stage, error
 from lab.errors import LabError
 
 _UNAUTHORIZED = 401
+
+
+async def undelegated(request: Request, forward: Forward) -> Response:
+    """The stage before a catalog whose keys the gateway vends: it is asked for none, which it may not have."""
+    kept = tuple((name, value) for name, value in request.headers if name != DELEGATION)
+    return await forward(replace(request, headers=kept))
 
 
 def sign_on(of: Upstream) -> list[Stage]:
