@@ -103,6 +103,8 @@ def recorded_remotes(lines: Iterable[Mapping[str, Any]]) -> list[Generation]:
 def _places(words: Mapping[str, str | None]) -> Places:
     runtime = _named("runtime", words.get("runtime"), PLACES)[0]
     has = PLACES[runtime]
+    if words.get("catalog") in catalogs.CATALOGS and words.get("catalog") not in has["catalog"]:
+        raise UsageError(f"--catalog {words['catalog']} is not to be had in {runtime}; take --runtime embedded")
     catalog = _named("catalog", words.get("catalog"), has["catalog"])[0]
     goes_with = catalogs.named(catalog).STORES
     fitting = [store for store in has["store"] if store in goes_with] or goes_with
@@ -233,7 +235,7 @@ def chosen(lines: Iterable[dict[str, Any]], selection: Selection) -> list[dict[s
 
 
 def control_of(case: Case) -> Cell | None:
-    """The cell in which the cause is removed that makes `case` differ from its claim, if one is declared."""
+    """The cell in which the cause is removed that makes `case` differ from its claim, if one is declared and holds."""
     expected = case.behaviour.expectation(case.cell)
     if expected is None or expected.control is None or case.behaviour.claim(case.cell) is None:
         return None
@@ -243,7 +245,7 @@ def control_of(case: Case) -> Cell | None:
     variant = control.variant or case.cell.variant
     of = next((v for v in behaviour.variants if v.name == variant), Variant())
     alone = case.cell.writer == case.cell.reader
-    return replace(
+    found = replace(
         case.cell,
         behaviour=behaviour.id,
         variant=variant,
@@ -252,6 +254,9 @@ def control_of(case: Case) -> Cell | None:
         reader=generation,
         writer=control.writer or (generation if alone else case.cell.writer),
     )
+    there = behaviour.expectation(found)
+    # Where the catalog itself makes the control another, it shows nothing: that cell has a control of its own.
+    return None if there is not None and there.catalogs != "*" else found
 
 
 def steps_of(behaviour: Behaviour, variant: Variant) -> tuple[Step, ...]:
