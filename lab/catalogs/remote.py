@@ -29,7 +29,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lab.catalogs import Upstream
-from lab.errors import UsageError
+from lab.errors import LabError, UsageError
 from lab.provision import NotProvided
 from lab.runtime.host import Host
 from lab.stores import StoreEndpoint
@@ -171,6 +171,15 @@ def _upstream(of: Remote) -> Upstream:
         key = f"{_held(access)}:{_held(secret)}"
         ways |= {"signing_name": of.signing_name, "credential": key, "session_token": os.environ.get(session, "")}
     return Upstream(of.uri, **ways)
+
+
+def secrets() -> list[str]:
+    """The values that must not be shown, as far as they can be had: none where no catalog is declared."""
+    try:
+        of = _upstream(declared())
+    except LabError:
+        return []
+    return [word for word in (of.token, of.credential.partition(":")[2], of.session_token) if word]
 
 
 def _held(variable: str) -> str:
