@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from lab import catalogs, generating, looking
+from lab.catalogs import remote as remote_catalog
 from lab.catalogs.signing import SignOn
 from lab.engines import GENERATIONS, LIBRARY, remote, rest_properties
 from lab.errors import LabError, UsageError
@@ -90,7 +91,7 @@ def open_run(selection: Selection, console: Console, chosen: Sequence[Case] | No
         needed |= {LIBRARY.name: LIBRARY, WRITER.name: WRITER}
     with opened(list(needed.values()), selection.places, console) as lab:
         run_id = lab.host.folder.name
-        redactor = Redactor(remote.known_secret(generation) for generation in needed.values())
+        redactor = Redactor([*map(remote.known_secret, needed.values()), *remote_catalog.secrets()])
         recorder = Recorder(lab.host.folder / "record.jsonl", run_id, redactor)
         teller = _Teller(console, len(todo))
         run = Run(todo, selection, lab, recorder, teller.seen)

@@ -126,7 +126,9 @@ def environment(port: str, secret: str, store: dict[str, str]) -> dict[str, str]
     """Variables of the official image: its port, its root's secret, and the store's keys as LAB_STORE_… has them."""
     return {
         "quarkus.http.port": port,
-        "quarkus.management.enabled": "false",
+        # That it has this interface was decided when it was built; else it would be 0.0.0.0:8182.
+        "quarkus.management.host": LOOPBACK,
+        "quarkus.management.port": "0",
         "quarkus.otel.sdk.disabled": "true",
         "polaris.realm-context.realms": _REALM,
         "POLARIS_BOOTSTRAP_CREDENTIALS": f"{_REALM},{_ROOT},{secret}",
