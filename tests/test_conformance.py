@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+import psutil
 import pytest
 import requests
 from minio.error import S3Error
@@ -151,6 +152,15 @@ def catalog(request: pytest.FixtureRequest, name: str, lab: Embedded) -> Iterato
     for table in found.ask("GET", found.tables).json()["identifiers"]:
         found.ask("DELETE", f"{found.tables}/{table['name']}")
     assert found.ask("DELETE", f"namespaces/{found.namespace}").status_code == 204
+
+
+def test_what_was_started_listens_on_loopback_alone(lab: Embedded) -> None:
+    lab.catalog()
+    started = [psutil.Process(one.pid) for one in lab.running()]
+    processes = [process for one in started for process in (one, *one.children(recursive=True))]
+    heard = {c.laddr.ip for process in processes for c in process.net_connections() if c.status == psutil.CONN_LISTEN}
+    assert heard
+    assert heard <= {"127.0.0.1", "::ffff:127.0.0.1"}
 
 
 # ---------------------------------------------------------------- namespaces

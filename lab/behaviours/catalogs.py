@@ -47,10 +47,18 @@ _DENIED = {
     "spark-*": Chain((("S3Exception", "Forbidden (Service: S3, Status Code: 403"),)),
     "trino-483": Chain((("TrinoException", "Failed to write deletion vectors puffin file"),)),
 }
+_SAYS = "all filers failed, last error: "  # and which rule for names it is
 _BAD_NAME = {
-    "duckdb-*": Chain((("HTTPException", 'BadRequest_400 with message "all filers failed, last error: table name'),)),
-    "pyiceberg-*": Chain((("BadRequestError", "BadRequestException: all filers failed, last error: table name must"),)),
+    "duckdb-*": Chain((("HTTPException", f'BadRequest_400 with message "{_SAYS}'),)),
+    "pyiceberg-*": Chain((("BadRequestError", f"BadRequestException: {_SAYS}"),)),
+    "spark-*": Chain((("BadRequestException", f"Malformed request: {_SAYS}"),)),
 }
+# DuckDB makes no namespace whose name is refused, and tells nothing of why.
+_BAD_NAMESPACE = {**_BAD_NAME, "duckdb-*": Chain((("HTTPException", "Bad Request request to endpoint"),))}
+_UPPER = (
+    "upper,upper-quoted,mixed,mixed-quoted,upper-as-lower,mixed-as-lower,column-as-lower,column-in-any-case,two-columns*,"
+    "upper-without-matching,mixed-without-matching,with-matching"
+)
 _BY_VECTORS = "merge-on-read,no-extensions-merge-on-read,one-of-two-merge-on-read"  # on Spark, which else copies
 
 
@@ -66,25 +74,56 @@ DIFFERENCES: tuple[Difference, ...] = (
         _LAYOUT,
         _of(_DENIED, "duckdb-*", "trino-483"),
     ),
-    *_refused(_SEAWEEDFS, "H-v3-update,H-v3-delete", _PUFFIN, _LAYOUT, _of(_DENIED, "spark-*"), variants=_BY_VECTORS),
+    *_refused(
+        _SEAWEEDFS,
+        "H-v3-update,H-v3-delete,T-lineage-dml,T-lineage-maintenance",
+        _PUFFIN,
+        _LAYOUT,
+        _of(_DENIED, "spark-*"),
+        variants=_BY_VECTORS,
+    ),
+    *_refused(_SEAWEEDFS, "T-lineage-upgrade", _PUFFIN, _LAYOUT, {"spark-3.5*": _DENIED["spark-*"]}),
     *_refused(
         _SEAWEEDFS,
         "D-transforms,W-ddl-dml,W-no-ctas,W-no-location",
         _NAME,
         _NAMES,
-        _of(_BAD_NAME, "duckdb-*"),
+        _of(_BAD_NAME, "duckdb-*", "spark-*"),
         at="create,ctas",
     ),
     *_refused(_SEAWEEDFS, "W-future-grants", _NAME, _NAMES, _BAD_NAME, at="create"),
-    _itself(
+    *_refused(_SEAWEEDFS, "W-no-register", _NAME, _NAMES, _of(_BAD_NAME, "spark-*"), variants="rule-off"),
+    *(
+        _itself(_SEAWEEDFS, "H-identifier-case", _NAME, _NAMES, variants=_UPPER, writers=who, failure=chain)
+        for who, chain in _BAD_NAMESPACE.items()
+    ),
+    *(
+        _itself(_SEAWEEDFS, "H-identifier-case", _NAME, _NAMES, variants="table-as-lower*", writers=who, failure=chain)
+        for who, chain in _of(_BAD_NAME, "duckdb-*").items()
+    ),
+    *_refused(
         _SEAWEEDFS,
-        "D-zstd",
-        "it gives a new table no write.parquet.compression-codec, and DuckDB's own default is snappy",
-        "weed/s3api/iceberg/handlers_table.go, newTableMetadata",
-        Outcome.WORKS,
-        generations="duckdb-*",
-        variants="catalogs-default",
-        facts={"compressed.codecs": ["SNAPPY"]},
+        "H-identifier-case",
+        _NAME,
+        _NAMES,
+        _of(_BAD_NAME, "duckdb-*", "pyiceberg-*"),
+        variants="lower-as-upper",
+    ),
+    *(
+        _itself(
+            _SEAWEEDFS,
+            "D-zstd",
+            f"it gives a new table no write.parquet.compression-codec, and {whose} default is {codec.lower()}",
+            "weed/s3api/iceberg/handlers_table.go, newTableMetadata",
+            Outcome.WORKS,
+            generations=generations,
+            variants="catalogs-default",
+            facts={"compressed.codecs": [codec]},
+        )
+        for generations, whose, codec in (
+            ("duckdb-*", "DuckDB's own", "SNAPPY"),
+            ("spark-*", "Iceberg's for such a table", "GZIP"),
+        )
     ),
     _itself(
         _SEAWEEDFS,
@@ -92,7 +131,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "it gives a new table no write.parquet.compression-codec, as Iceberg's own catalogs do",
         "weed/s3api/iceberg/handlers_table.go, newTableMetadata",
         Outcome.WORKS,
-        generations="duckdb-*,pyiceberg-*",
+        generations="duckdb-*,pyiceberg-*,spark-3.5*,spark-4*",
         facts={"schema.codec": None},
     ),
     _itself(
