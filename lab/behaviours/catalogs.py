@@ -92,7 +92,19 @@ DIFFERENCES: tuple[Difference, ...] = (
         at="create,ctas",
     ),
     *_refused(_SEAWEEDFS, "W-future-grants", _NAME, _NAMES, _BAD_NAME, at="create"),
-    *_refused(_SEAWEEDFS, "W-no-register", _NAME, _NAMES, _of(_BAD_NAME, "spark-*"), variants="rule-off"),
+    *_refused(
+        _SEAWEEDFS, "W-no-register", _NAME, _NAMES, _of(_BAD_NAME, "pyiceberg-*", "spark-*"), variants="rule-off"
+    ),
+    *_refused(_SEAWEEDFS, "D-transforms", _NAME, _NAMES, _of(_BAD_NAME, "pyiceberg-*"), variants="rule-off"),
+    _itself(
+        _SEAWEEDFS,
+        "W-no-location",
+        "a table bucket is a catalog of its own, and its tables lie in it",
+        "weed/s3api/iceberg/handlers_table.go, handleCreateTable",
+        generations="pyiceberg-*",
+        variants="rule-off",
+        failure=Chain((("BadRequestError", "table location must be within bucket lab-tables"),)),
+    ),
     *(
         _itself(_SEAWEEDFS, "H-identifier-case", _NAME, _NAMES, variants=_UPPER, writers=who, failure=chain)
         for who, chain in _BAD_NAMESPACE.items()
