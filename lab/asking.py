@@ -11,7 +11,6 @@ from lab.engines import Session, dialect
 from lab.errors import LabError
 from lab.model import Call, Failure, Generation, Rows, Statement, Step, StepResult, Table
 from lab.records.verdict import PLAIN_READ, same_rows
-from lab.tables.orders import NAMESPACE, ORDERS_V2
 
 
 def words(namespace: str, table: Table, writer: str, reader: str) -> dict[str, str]:
@@ -67,11 +66,11 @@ def say(session: Session, who: Generation, table: Table, step: Step, filling: Ma
     )
 
 
-def plain_read(session: Session, who: Generation) -> StepResult:
-    """A plain read of v2: tells whether a session in which something failed is sound at all."""
+def plain_read(session: Session, who: Generation, namespace: str, orders: Table) -> StepResult:
+    """A plain read of ORDERS_V2, by its name there: tells whether a session in which something failed is sound."""
     call = Call("scan", {"namespace": "{namespace}", "table": "{table_name}"})
-    step = Step(PLAIN_READ, "SELECT * FROM {table}", call, truth=ORDERS_V2.rows)
-    return say(session, who, ORDERS_V2, step, words(NAMESPACE, ORDERS_V2, who.name, who.name))
+    step = Step(PLAIN_READ, "SELECT * FROM {table}", call, truth=orders.rows)
+    return say(session, who, orders, step, words(namespace, orders, who.name, who.name))
 
 
 def seed(session: Session, kind: str, namespace: str, table: Table, properties: Mapping[str, str | None]) -> None:

@@ -20,14 +20,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from lab import generating, looking
-from lab.catalogs import reference
+from lab import catalogs, generating, looking
+from lab.catalogs import remote as remote_catalog
 from lab.catalogs.signing import SignOn
 from lab.engines import GENERATIONS, LIBRARY, remote, rest_properties
 from lab.errors import LabError, UsageError
 from lab.images.here import lacking, refuse_stale
 from lab.model import Access, Answer, Generation
-from lab.plan import DEFAULT_SEED, Case, Selection, cases, select
+from lab.plan import DEFAULT_SEED, Case, Selection, cases, select, spelling
 from lab.provision import Cache, NotProvided, shown_on
 from lab.provision.settings import Settings
 from lab.records.record import Recorded, Recorder, as_json
@@ -40,7 +40,6 @@ from lab.runtime.places import Places
 from lab.stores import STORES, named
 from lab.tables import difference, inspection
 
-SERVICES = (f"java:{reference.JAVA}", reference.ARTEFACT)
 _COLUMNS = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
 # On these the whole suite was run. Elsewhere artefacts are locked too, but nobody has looked.
 TESTED = (("Linux", "x86_64"),)
@@ -64,7 +63,10 @@ def selected(
     if up := supervisor.running(state()):
         named = {name: word for name, word in words.items() if word}
         return select({**words, **Places.of(up).as_json(), **named}, seed, remotes), "as the lab that is up"
-    found = select({**words, "runtime": "containers"}, seed, remotes)
+    try:
+        found = select({**words, "runtime": "containers"}, seed, remotes)
+    except UsageError:  # of containers, or of both
+        return select({**words, "runtime": "embedded"}, seed, remotes), "containers have no such lab"
     if why := lacking(found.places.catalog, found.places.store, found.generations, Cache()):
         try:
             return select({**words, "runtime": "embedded"}, seed, remotes), why
@@ -89,7 +91,7 @@ def open_run(selection: Selection, console: Console, chosen: Sequence[Case] | No
         needed |= {LIBRARY.name: LIBRARY, WRITER.name: WRITER}
     with opened(list(needed.values()), selection.places, console) as lab:
         run_id = lab.host.folder.name
-        redactor = Redactor(remote.known_secret(generation) for generation in needed.values())
+        redactor = Redactor([*map(remote.known_secret, needed.values()), *remote_catalog.secrets()])
         recorder = Recorder(lab.host.folder / "record.jsonl", run_id, redactor)
         teller = _Teller(console, len(todo))
         run = Run(todo, selection, lab, recorder, teller.seen)
@@ -107,6 +109,8 @@ def opened(needed: Sequence[Generation], places: Places, console: Console) -> It
     cache = Cache(progress=shown_on(console))
     joined = supervisor.join(state(), cache, folder, places)
     where = "joined the lab that is up" if joined else "a lab of this run's own"
+    if not joined:
+        places.check()
     console.print(Text(f"{where}, {places}; record and logs in {folder}", "dim"), soft_wrap=True)
     fetch(cache, needed, places, console)
     with joined or places.make(cache, folder) as lab:
@@ -125,7 +129,7 @@ def fetch(cache: Cache, needed: Sequence[Generation], places: Places, console: C
         artefacts = [artefact for g in quick_first if g.java is None for artefact in g.artefacts]
     else:
         engines = (artefact for g in quick_first for artefact in _artefacts(g))
-        artefacts = [*named(places.store).ARTEFACTS, *SERVICES, *engines]
+        artefacts = [*named(places.store).ARTEFACTS, *catalogs.named(places.catalog).ARTEFACTS, *engines]
     missing = cache.missing(artefacts)
     if missing:
         size = sum(f.size for f in missing) / 1e6
@@ -138,7 +142,7 @@ def ask(generation: Generation, statement: str, places: Places, console: Console
     seed = GENERATIONS[DEFAULT_SEED]
     with opened([generation, seed], places, console) as lab:
         engines = Engines(lab)
-        tables = Tables(lab, engines, seed, as_found=True)
+        tables = Tables(lab, engines, seed, as_found=True, spell=spelling(places))
         try:
             seeded = tables.analytics()
             with engines.using(generation) as engine, closing(engine.session()) as session:
@@ -156,11 +160,13 @@ def up(wanted: Sequence[Generation], places: Places, console: Console) -> dict[s
     One that is up already is joined: what it lacks is started.
     """
     seed = GENERATIONS[DEFAULT_SEED]
+    if not is_up():
+        places.check()
     fetch(Cache(progress=shown_on(console)), [*wanted, seed], places, console)
     supervisor.start(state(), places=places)
     with opened([*wanted, seed], places, console) as lab:
         engines = Engines(lab)
-        tables = Tables(lab, engines, seed, as_found=True)
+        tables = Tables(lab, engines, seed, as_found=True, spell=spelling(places))
         try:
             seeded = tables.analytics()
             with ThreadPoolExecutor(max(1, len(wanted))) as pool:
@@ -319,7 +325,8 @@ def _artefacts(generation: Generation) -> list[str]:
 
 def _all_artefacts() -> list[str]:
     stores = (artefact for store in STORES for artefact in named(store).ARTEFACTS)
-    return [*stores, *SERVICES, *(artefact for g in GENERATIONS.values() for artefact in _artefacts(g))]
+    services = (artefact for catalog in catalogs.CATALOGS for artefact in catalogs.named(catalog).ARTEFACTS)
+    return [*stores, *services, *(artefact for g in GENERATIONS.values() for artefact in _artefacts(g))]
 
 
 def _jdk(cache: Cache) -> tuple[str, str]:

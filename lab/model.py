@@ -273,6 +273,7 @@ class Control:
     generation: str | None = None
     behaviour: str | None = None
     writer: str | None = None  # of a pair, where `generation` reads what another one wrote
+    catalog: str | None = None  # another one: a run of the same cells there has the control
 
 
 @dataclass(frozen=True)
@@ -301,7 +302,8 @@ class Expect:
     `facts` maps a path into the observation's facts (`"history.operations"`) to the value it must have; `rows` maps a
     step to the wrong rows that come back today instead of the truth (silently-wrong only).
     Where the expectation differs from the document's claim, `cause` names the class, method or setting
-    and `control` the cell in which it is gone. `stores` is for what one store does otherwise than the rest.
+    and `control` the cell in which it is gone. `stores` is for what one store does otherwise than the rest, `catalogs`
+    for what one catalog does (`lab/behaviours/catalogs.py` has all of those).
     """
 
     outcome: Outcome
@@ -310,6 +312,7 @@ class Expect:
     variants: str = "*"
     writers: str = "*"
     stores: str = "*"
+    catalogs: str = "*"
     failure: Chain | None = None
     at: str = "*"
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -424,12 +427,15 @@ class Behaviour:
 
     def expectation(self, cell: Cell) -> Expect | None:
         """What we assert for this cell: the first entry that matches."""
-        matching = (e for e in self.expect if matches_globs(e.stores, cell.store) and _applies(e, e.writers, cell))
-        return next(matching, None)
+        return next((e for e in self.expect if _placed(e, cell) and _applies(e, e.writers, cell)), None)
 
     def claim(self, cell: Cell) -> Claim | None:
         """What the document says of this cell, if it says anything."""
         return next((c for c in self.claims if _applies(c, "*", cell)), None)
+
+
+def _placed(declared: Expect, cell: Cell) -> bool:
+    return matches_globs(declared.stores, cell.store) and matches_globs(declared.catalogs, cell.catalog)
 
 
 def _applies(declared: Expect | Claim, writers: str, cell: Cell) -> bool:

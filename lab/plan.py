@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from lab import catalogs, stores
 from lab.behaviours import BEHAVIOURS
 from lab.behaviours.pairs.feature import EVERY, QUICK, Feature
 from lab.catalogs import profile
 from lab.engines import GENERATIONS, LIBRARY
 from lab.errors import UsageError
-from lab.model import ENGINES, OWN, SAME, Behaviour, Cell, Generation, Step, Variant, declared_name
+from lab.model import ENGINES, OWN, SAME, Behaviour, Cell, Generation, Step, Table, Variant, declared_name
 from lab.runtime.places import EMBEDDED, Places
 
 # One grammar everywhere: the command's and pytest's options, each a list of comma-separated globs.
@@ -22,13 +23,15 @@ OPTIONS = {
     "behaviours": "behaviours by id, e.g. 'H-v3-*'; named (or '*'), they run with what takes too long for every day",
     "tags": "behaviours by tag, e.g. 'v3,write'",
     "runtime": "where services run: embedded or containers  [default: containers if their images are here]",
-    "catalog": "the catalog: reference or polaris  [default: reference; in containers polaris]",
+    "catalog": "the catalog: reference, polaris, seaweedfs, or remote, one of your own (docs/catalogs.md)  "
+    "[default: reference; in containers polaris]",
     "store": "the object store: seaweedfs or minio  [default: seaweedfs; in containers minio]",
 }
-# By runtime, the catalogs and stores that it has, the one it takes unless another is named first.
+# By runtime, the catalogs and stores that it has, the one it takes unless another is named first. A catalog may have
+# fewer stores, or one of its own.
 PLACES: dict[str, dict[str, tuple[str, ...]]] = {
-    "embedded": {"catalog": ("reference",), "store": ("seaweedfs", "minio")},
-    "containers": {"catalog": ("polaris", "reference"), "store": ("minio", "seaweedfs")},
+    "embedded": {"catalog": catalogs.CATALOGS, "store": stores.STORES},
+    "containers": {"catalog": ("polaris", "reference", "seaweedfs"), "store": ("minio", "seaweedfs")},
 }
 # The pair matrix by its features' names.
 FEATURES = {b.name: b for b in BEHAVIOURS.values() if isinstance(b, Feature)}
@@ -99,13 +102,42 @@ def recorded_remotes(lines: Iterable[Mapping[str, Any]]) -> list[Generation]:
 
 def _places(words: Mapping[str, str | None]) -> Places:
     runtime = _named("runtime", words.get("runtime"), PLACES)[0]
-    return Places(runtime, **{what: _named(what, words.get(what), has)[0] for what, has in PLACES[runtime].items()})
+    has = PLACES[runtime]
+    if words.get("catalog") in catalogs.CATALOGS and words.get("catalog") not in has["catalog"]:
+        raise UsageError(f"--catalog {words['catalog']} is not to be had in {runtime}; take --runtime embedded")
+    catalog = _named("catalog", words.get("catalog"), has["catalog"])[0]
+    goes_with = catalogs.named(catalog).STORES
+    fitting = [store for store in has["store"] if store in goes_with] or goes_with
+    try:
+        store = _named("store", words.get("store"), fitting)[0]
+    except UsageError:
+        _named("store", words.get("store"), has["store"])  # if it is none at all, that is what to say
+        raise UsageError(f"--store: the catalog {catalog} goes with {' or '.join(fitting)}, not with others") from None
+    return Places(runtime, catalog, store)
+
+
+def spelling(places: Places) -> Callable[[str], str]:
+    """How the lab spells its own namespaces and tables there: where names must be in lower case, so are they."""
+    return str.lower if catalogs.named(places.catalog).lower_case() else str
+
+
+def spelled(table: Table, spell: Callable[[str], str]) -> Table:
+    """The table by its name there."""
+    return replace(table, name=spell(table.name))
+
+
+def _spelled(behaviour: Behaviour, spell: Callable[[str], str]) -> Behaviour:
+    if spell is str:
+        return behaviour
+    namespace = behaviour.namespace and spell(behaviour.namespace)
+    return replace(behaviour, table=spelled(behaviour.table, spell), namespace=namespace)
 
 
 def cases(selection: Selection) -> list[Case]:
     """Every case of the selection, behaviours in their order, writers and readers in theirs."""
     found = []
-    for behaviour in selection.behaviours:
+    spell = spelling(selection.places)
+    for behaviour in (_spelled(behaviour, spell) for behaviour in selection.behaviours):
         for variant in behaviour.variants:
             if variant.full and not selection.full:
                 continue
@@ -134,11 +166,12 @@ class Pairs:
         """Each feature by each of its writers with each reader; who is to fail at writing does so alone."""
         found = []
         writers, readers = ([GENERATIONS[name] for name in names] for names in (self.writers, self.readers))
+        spell = spelling(places)
         for feature in self.features:
             variant = next(v for v in feature.variants if v.name == (EVERY if self.full else QUICK))
             pairs = [(w, reader) for w in self._makers(feature) for reader in readers if feature.takes(reader)]
             pairs += [(writer, writer) for writer in writers if feature.refuses(writer)]
-            found += [_case(feature, variant, writer, reader, places) for writer, reader in pairs]
+            found += [_case(_spelled(feature, spell), variant, writer, reader, places) for writer, reader in pairs]
         return found
 
     def _makers(self, feature: Feature) -> list[Generation]:
@@ -202,7 +235,7 @@ def chosen(lines: Iterable[dict[str, Any]], selection: Selection) -> list[dict[s
 
 
 def control_of(case: Case) -> Cell | None:
-    """The cell in which the cause is removed that makes `case` differ from its claim, if one is declared."""
+    """The cell in which the cause is removed that makes `case` differ from its claim, if one is declared and holds."""
     expected = case.behaviour.expectation(case.cell)
     if expected is None or expected.control is None or case.behaviour.claim(case.cell) is None:
         return None
@@ -212,14 +245,18 @@ def control_of(case: Case) -> Cell | None:
     variant = control.variant or case.cell.variant
     of = next((v for v in behaviour.variants if v.name == variant), Variant())
     alone = case.cell.writer == case.cell.reader
-    return replace(
+    found = replace(
         case.cell,
         behaviour=behaviour.id,
         variant=variant,
         profile=profile(of.properties, of.second_access or of.access),
+        catalog=control.catalog or case.cell.catalog,
         reader=generation,
         writer=control.writer or (generation if alone else case.cell.writer),
     )
+    there = behaviour.expectation(found)
+    # Where the catalog itself makes the control another, it shows nothing: that cell has a control of its own.
+    return None if there is not None and there.catalogs != "*" else found
 
 
 def steps_of(behaviour: Behaviour, variant: Variant) -> tuple[Step, ...]:

@@ -99,6 +99,12 @@ class Writer:
         _do(self._arrow, table, Call("write", args))
 
 
+def has_puffin(table: Table) -> bool:
+    """Whether files of the table, as it is declared, are called *.puffin."""
+    vectors = any(isinstance(file, DeleteFile) and file.kind == "deletion-vector" for file in table.files)
+    return vectors or table.statistics is not None
+
+
 def register(
     library: Session,
     writer: Writer,

@@ -21,21 +21,22 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
+from lab import catalogs
 from lab.asking import earlier, plain_read, say, seed, untouched, words
-from lab.catalogs import CatalogEndpoint
+from lab.catalogs import DENY, GRANT, CatalogEndpoint
 from lab.catalogs.signing import Entry, SignOn
 from lab.engines import LIBRARY, Engine, Session, adapter, remote
 from lab.errors import LabError
 from lab.model import Access, Cell, Failure, Generation, Observation, Rows, Step, StepResult, Table
-from lab.plan import Case, Selection, control_of
+from lab.plan import Case, Selection, control_of, spelled, spelling
 from lab.provision import NotProvided
 from lab.records.record import Recorded, Recorder
 from lab.records.redact import Redactor
 from lab.records.verdict import judge, turned
-from lab.registering import Writer, register
+from lab.registering import Writer, has_puffin, register
 from lab.runtime.host import Host
 from lab.stores import StoreEndpoint
-from lab.tables.look import looks
+from lab.tables.look import AT_STORE, looks
 from lab.tables.orders import NAMESPACE, ORDERS_V2, ORDERS_V3
 from lab.tables.rest import RestCatalog, RestError
 
@@ -124,8 +125,21 @@ class Tables:
     Each of the two has a lane of its own, so that nothing waits for a JVM that needs none.
     """
 
-    def __init__(self, lab: Lab, engines: Engines, generation: Generation, *, as_found: bool = False) -> None:
-        """as_found: a table that stands is taken as it is; to be judged, it must be as it was made."""
+    def __init__(
+        self,
+        lab: Lab,
+        engines: Engines,
+        generation: Generation,
+        *,
+        as_found: bool = False,
+        spell: Callable[[str], str] = str,
+    ) -> None:
+        """as_found: a table that stands is taken as it is; to be judged, it must be as it was made.
+
+        spell: how the catalog wants the names of ORDERS_V2 and its like, see `lab.plan.spelling`.
+        """
+        self.namespace, self.orders = spell(NAMESPACE), spelled(ORDERS_V2, spell)
+        self._spell = spell
         self._lab, self._engines, self._generation, self._as_found = lab, engines, generation, as_found
         self._lanes = {who.name: _Lane(f"seed {who.name}") for who in (generation, LIBRARY)}
         self._writer: Writer | None = None
@@ -148,7 +162,11 @@ class Tables:
 
     def analytics(self) -> list[Future[None]]:
         """ORDERS_V2 and ORDERS_V3 in ANALYTICS, the tables of a lab that somebody looks around in."""
-        return [self.get(table, NAMESPACE) for table in (ORDERS_V2, ORDERS_V3)]
+        return [self.get(spelled(table, self._spell), self.namespace) for table in (ORDERS_V2, ORDERS_V3)]
+
+    def plain(self) -> Future[None]:
+        """ORDERS_V2 alone: what a failing case is checked against."""
+        return self.get(self.orders, self.namespace)
 
     def _make(self, table: Table, namespace: str, properties: Mapping[str, str | None]) -> None:
         if not table.given:
@@ -214,13 +232,16 @@ class Run:
         self.results: dict[Cell, Future[Recorded]] = {case.cell: Future() for case in cases}
         self.broken: set[str] = set()  # why cells could not run though nothing was missing on this machine
         self._engines = Engines(lab)
-        self._tables = Tables(lab, self._engines, selection.seed)
+        self._spell = spelling(selection.places)
+        catalog = catalogs.named(selection.places.catalog)
+        self._vends, self._puffin = catalog.vends(), catalog.puffin()
+        self._tables = Tables(lab, self._engines, selection.seed, spell=self._spell)
         self._lanes: dict[str, _Lane] = {}
         self._seen: dict[tuple[str, str, str], dict[str, Any]] = {}
 
     def start(self) -> None:
         """Hands every case to its lanes and returns."""
-        self._tables.get(ORDERS_V2, NAMESPACE)  # first of all: what a failing case is checked against
+        self._tables.plain()  # first of all
         firsts: dict[tuple[str, ...], Future[_Part]] = {}
         for case in self.cases:
             if self._work(case) not in firsts:  # one writer's work serves all its readers
@@ -274,12 +295,13 @@ class Run:
         key = f"{self.recorder.run} {case.cell.variant} {case.cell.writer} {'' if only_reads else case.cell.reader}"
         digest = hashlib.sha256(key.encode()).hexdigest()[:8].upper()
         name = case.cell.behaviour.upper().replace("-", "_")
-        return f"{name}_{digest}"
+        return self._spell(f"{name}_{digest}")
 
     # ------------------------------------------------------------ the parts of a case
     def _writer_part(self, case: Case, tables: Future[None]) -> Callable[[], _Part]:
         def work() -> _Part:
             try:
+                self._check(case)
                 tables.result()
             except LabError as e:
                 return self._nothing(self._tables.by(case.behaviour.table), e)
@@ -287,6 +309,15 @@ class Run:
             return self._ask(case, case.writer, steps, case.variant.settings, case.variant.access)
 
         return work
+
+    def _check(self, case: Case) -> None:
+        """Raises NotProvided, before anything is done in vain, for what can't be had of a catalog of the user's own."""
+        if any(step.look in AT_STORE for step in case.steps):
+            self.lab.store()
+        if self._vends and {DENY, GRANT} & case.variant.properties.keys():
+            raise NotProvided("the gateway is to narrow this table's keys, and they are the remote catalog's own")
+        if not self._puffin and has_puffin(case.behaviour.table):
+            raise NotProvided("the catalog itself takes no *.puffin: a table with such files can't be made there")
 
     def _finish(self, case: Case, first: Future[_Part]) -> Callable[[], None]:
         def work() -> None:
@@ -355,8 +386,8 @@ class Run:
                         filling[step.gives] = str(answer.rows[0][0])
                     if isinstance(answer, Failure):
                         if not answer.crash:
-                            self._tables.get(ORDERS_V2, NAMESPACE).result()
-                            done.append(plain_read(session, who))
+                            self._tables.plain().result()
+                            done.append(plain_read(session, who, self._tables.namespace, self._tables.orders))
                         break
                 return _Part(who.name, tuple(done), engine.versions(), dict(session.settings))
         except LabError as e:
@@ -379,7 +410,7 @@ class Run:
         """The lab's own look at the table, through the catalog and without any engine."""
         started = time.monotonic()
         name, _, part = (step.look or "").partition(":")
-        look = looks(self.lab.store)[name]
+        look = looks(self.lab.store, (self._tables.namespace, self._tables.orders.name))[name]
         at = (self.namespace(case), case.behaviour.table.name)
         seen = self._seen.get((*at, name))
         if seen is None:

@@ -35,7 +35,7 @@ from lab.records.record import Recorder, machine
 from lab.records.redact import Redactor
 from lab.run import Engines, Run, Tables
 from lab.runtime.embedded import Embedded
-from lab.tables.orders import NAMESPACE
+from lab.tables.orders import NAMESPACE, ORDERS_V2
 
 PLAIN = f"SELECT * FROM lab.{NAMESPACE}.ORDERS_V2"
 QUERIED = [generation for generation in GENERATIONS.values() if generation.kind in ENGINES]
@@ -204,7 +204,7 @@ def _first_row(lab: Embedded, generation: Generation) -> None:
     with lab.using(generation) as endpoint:
         engine = adapter(generation.kind).Engine(lab.host, generation, lab.catalog(), endpoint)
         with closing(engine), closing(engine.session()) as session:
-            answer = plain_read(session, generation).answer
+            answer = plain_read(session, generation, NAMESPACE, ORDERS_V2).answer
             assert isinstance(answer, Rows), answer
 
 

@@ -46,7 +46,7 @@ def main() -> None:
             sign_on = SignOn("of-this-measurement", str(folder / "logs" / gateway.ACCESS_RECORD))
             gateway.serve(host, process, endpoint, bare, sign_on.secret)
             entry = sign_on.entry(Access("horizon", by="token"), uri, "measured")
-            print(json.dumps({"machine": machine(), **asyncio.run(measured(bare, uri, entry))}, indent=2))
+            print(json.dumps({"machine": machine(), **asyncio.run(measured(bare.uri, uri, entry))}, indent=2))
         finally:
             host.stop()
 

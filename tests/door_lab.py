@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlencode
 
-from lab.catalogs import proxy, stages
+from lab.catalogs import Upstream, proxy, stages
 from lab.catalogs.keyring import Keyring
 from lab.catalogs.proxy import Request, Response, error
 from lab.catalogs.signing import Entry, SignOn
@@ -46,7 +46,7 @@ class Lab:
         self.terms: list[Terms] = []
         self.metadata = {**METADATA, **metadata}
         self.missing: set[str] = set()
-        line = stages.pipeline(STORE, MINE.secret)
+        line = stages.pipeline(STORE, MINE.secret, Upstream("http://127.0.0.1:1"))
         self.stages = [Vending(STORE, self._assume) if isinstance(one, Vending) else one for one in line]
 
     def __call__(

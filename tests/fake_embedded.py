@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from lab.catalogs import CatalogEndpoint
+from lab.catalogs import CatalogEndpoint, Upstream
 from lab.model import Generation
 from lab.provision import NotProvided
 from lab.runtime import embedded, supervisor
@@ -19,7 +19,7 @@ from lab.runtime.host import Host
 from lab.runtime.process import Process, StartFailed
 from lab.stores import StoreEndpoint
 
-STORE = StoreEndpoint("http://127.0.0.1:1", "us-east-1", "lab", "admin-key", "admin-secret")
+STORE = StoreEndpoint("http://127.0.0.1:1", "us-east-1", "lab", "admin-key", "admin-secret", "record")
 
 
 def generation(name: str, java: str | None = "21") -> Generation:
@@ -40,13 +40,17 @@ class Fakes:
         fake: Any = embedded
         fake.named = lambda name: SimpleNamespace(NAME="store", choose=lambda host: STORE, start=self._store)
         fake.gateway = SimpleNamespace(
+            NAME="gateway",
             launch=lambda host: (self._sleep(host, "gateway"), "http://127.0.0.1:2"),
             serve=lambda *_: None,
         )
-        fake.reference = SimpleNamespace(
-            start=lambda host, store, ready: self._sleep(host, "catalog") and "http://127.0.0.1:3",
+        catalog = SimpleNamespace(
+            NAME="catalog",
+            choose=lambda host, store: store,
+            start=lambda host, store, ready: self._sleep(host, "catalog") and Upstream("http://127.0.0.1:3"),
             warehouse=lambda store: "s3://lab/warehouse",
         )
+        fake.catalogs = SimpleNamespace(named=lambda name: catalog)
         fake.adapter = lambda kind: SimpleNamespace(launch=self._launch)
         return Embedded(cast(Any, None), folder, memory=memory)
 

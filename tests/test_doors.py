@@ -35,7 +35,7 @@ from door_lab import (
     told,
 )
 
-from lab.catalogs import proxy, stages
+from lab.catalogs import Upstream, proxy, stages
 from lab.catalogs.keyring import Caller
 from lab.catalogs.proxy import Request, Response
 from lab.catalogs.signing import Entry, SignOn
@@ -319,7 +319,7 @@ class Recorded(proxy.Proxy):
 
 def test_no_secret_reaches_record_log_or_answer(caplog: pytest.LogCaptureFixture) -> None:
     record, sent = io.StringIO(), []
-    app = Recorded(HOST, stages.pipeline(STORE, MINE.secret), record)
+    app = Recorded(HOST, stages.pipeline(STORE, MINE.secret, Upstream(HOST)), record)
 
     async def ask(path: str, headers: proxy.Headers, body: bytes = b"") -> None:
         scope = {"type": "http", "method": "POST" if body else "GET", "raw_path": path.encode(), "query_string": b""}

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from lab.behaviours import BEHAVIOURS
+from lab.behaviours.catalogs import DIFFERENCES
 from lab.behaviours.pairs.feature import Feature
 from lab.engines import GENERATIONS
 from lab.errors import UsageError
 from lab.model import Outcome
 from lab.plan import cases, control_of, select
 from lab.stores import STORES
+
+HERE = ("reference", "polaris", "seaweedfs")
 
 
 def test_everything_is_selected_by_default() -> None:
@@ -65,6 +71,41 @@ def test_every_behaviour_reaches_every_generation_of_its_kinds() -> None:
 
 def test_the_library_alone_is_no_column_of_what_engines_do() -> None:
     assert not any(c.reader.kind == "iceberg" for c in cases(select({"behaviours": "H-*"})))
+
+
+def test_what_a_catalog_does_otherwise_is_of_cells_there_and_gone_on_the_reference() -> None:
+    asked = {name: [case.cell for case in cases(select({"behaviours": "*", "catalog": name}))] for name in HERE}
+    reference = {case.cell: case for case in cases(select({"behaviours": "*"}))}
+    for globs, expected in DIFFERENCES:
+        assert len(expected.reason) > 30
+        met = [c for c in asked[expected.catalogs] if BEHAVIOURS[c.behaviour].expectation(c) is expected]
+        assert met, f"no cell is expected so: {globs} {expected}"
+        assert {cell.behaviour for cell in met} == set(globs.split(",")), globs
+        for cell in met:
+            there = BEHAVIOURS[cell.behaviour].expectation(replace(cell, catalog="reference"))
+            assert replace(cell, catalog="reference") in reference
+            assert there != expected
+
+
+@pytest.mark.parametrize(("catalog", "names"), [("reference", str.isupper), ("seaweedfs", str.islower)])
+def test_tables_are_called_as_the_catalog_takes_names(catalog: str, names: Callable[[str], bool]) -> None:
+    planned = cases(select({"behaviours": "H-*", "catalog": catalog}))
+    assert all(names(case.behaviour.table.name) for case in planned)
+    assert all(names(case.behaviour.namespace) for case in planned if case.behaviour.namespace)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"catalog": "seaweedfs", "store": "minio"}, "the catalog seaweedfs goes with seaweedfs"),
+        ({"catalog": "seaweedfs", "store": "mino"}, "near: minio"),
+        ({"catalog": "glue"}, "there are: reference, polaris, seaweedfs, remote"),
+        ({"catalog": "remote", "runtime": "containers"}, "not to be had in containers; take --runtime embedded"),
+    ],
+)
+def test_a_catalog_and_a_store_that_go_not_together_say_which_do(words: dict[str, str], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        select(words)
 
 
 @pytest.mark.parametrize("store", STORES)

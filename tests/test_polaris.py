@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from lab.catalogs import polaris
+from lab.catalogs import oauth, polaris
 from lab.catalogs.proxy import Request, Response
 from lab.catalogs.upstream import Authorized
 from lab.errors import LabError
@@ -83,14 +83,14 @@ def test_the_catalog_is_made_on_the_store_and_its_root_may_vend(server: Server) 
     assert catalog["name"] == polaris.CATALOG
     assert catalog["properties"]["default-base-location"] == "s3://lab/warehouse"
     kept = catalog["storageConfigInfo"]
-    assert (kept["endpoint"], kept["stsEndpoint"], kept["pathStyleAccess"]) == (STORE.url, STORE.url, True)
+    assert (kept["endpoint"], kept["stsUnavailable"], kept["pathStyleAccess"]) == (STORE.url, True, True)
     assert granted[:2] == ("PUT", "/api/management/v1/catalogs/lab/catalog-roles/catalog_admin/grants")
     assert granted[2]["grant"] == {"type": "catalog", "privilege": "CATALOG_MANAGE_CONTENT"}
 
 
 def test_a_refusal_is_one_line_without_the_secret(server: Server) -> None:
-    with pytest.raises(LabError, match=r"Polaris gives no token: 401 .*unauthorized_client") as refused:
-        polaris.token(polaris.upstream(server.url, "wrong-secret"))
+    with pytest.raises(LabError, match=r"tokens gives no token: 401 .*unauthorized_client") as refused:
+        oauth.token(polaris.upstream(server.url, "wrong-secret"))
     assert "wrong-secret" not in str(refused.value)
     assert "wrong-secret" not in repr(polaris.upstream(server.url, "wrong-secret"))
     assert not polaris.answers(server.url, "wrong-secret")

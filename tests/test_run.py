@@ -167,7 +167,7 @@ def test_a_failure_stops_the_case_and_a_plain_read_follows(engines: Engines, tmp
 def test_only_a_look_that_is_always_taken_follows_a_failure(
     engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lab.run, "looks", lambda store: defaultdict(lambda: lambda *_: {"seen": 1}))
+    monkeypatch.setattr(lab.run, "looks", lambda store, beside: defaultdict(lambda: lambda *_: {"seen": 1}))
     engines.wrong = lambda who, sql: BOOM if who == "trino-483" and sql.startswith("UPDATE") else None
     run = ran(tmp_path, "H-delete-403-shuffle,H-one-history", "trino-483")
     steps = {str(c): [s.name for s in f.result().observation.steps] for c, f in run.results.items()}

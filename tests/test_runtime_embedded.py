@@ -20,7 +20,7 @@ from lab.runtime.process import StartFailed
 
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> Fakes:
-    for name in ("named", "gateway", "reference", "adapter"):
+    for name in ("named", "gateway", "catalogs", "adapter"):
         monkeypatch.setattr(embedded, name, getattr(embedded, name))  # restored afterwards
     return Fakes()
 

@@ -30,7 +30,7 @@ SHOW_NAMESPACES = Step(
         "duckdb": "SELECT schema_name FROM duckdb_schemas() WHERE database_name = 'lab'",
     },
     Call("list_namespaces"),
-    truth={"trino": ((NAMESPACE.lower(),),), "*": ((NAMESPACE,),)},  # Trino shows every name in lower case
+    truth={"trino": (("{namespace_lower}",),), "*": (("{namespace}",),)},  # Trino shows every name in lower case
     among=True,
 )
 

@@ -17,15 +17,13 @@ import sys
 import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import lab
+from lab.catalogs import Upstream
 from lab.runtime.host import LOOPBACK, Host
 from lab.runtime.process import Process
 from lab.stores import StoreEndpoint
-
-if TYPE_CHECKING:
-    from lab.catalogs.polaris import Upstream
 
 NAME = "gateway"
 ACCESS_RECORD = "catalog-access.jsonl"  # in the run's logs/: a line per request
@@ -33,13 +31,13 @@ ACCESS_RECORD = "catalog-access.jsonl"  # in the run's logs/: a line per request
 
 @dataclass(frozen=True)
 class Settings:
-    """What the gateway's process is told on its standard input; it holds the store's keys and the lab's secret."""
+    """What the gateway's process is told on its standard input: the store's and the catalog's keys, and the lab's
+    secret."""
 
-    upstream: str  # the catalog's URI
+    upstream: dict[str, Any]  # an Upstream
     store: dict[str, Any]  # a StoreEndpoint
     record: str  # file of the access record
     secret: str  # of the lab's keyring
-    polaris: dict[str, Any] | None = None  # a polaris.Upstream, where the catalog wants a token
 
 
 def launch(host: Host) -> tuple[Process, str]:
@@ -58,14 +56,13 @@ def _packages() -> str:
     return os.pathsep.join(filter(None, (str(Path(lab.__file__).parents[1]), os.environ.get("PYTHONPATH"))))
 
 
-def serve(host: Host, process: Process, store: StoreEndpoint, upstream: str | Upstream, secret: str) -> None:
-    """Lets the gateway pass requests on to the catalog at `upstream`, with sessions of `store`.
+def serve(host: Host, process: Process, store: StoreEndpoint, upstream: Upstream, secret: str) -> None:
+    """Lets the gateway pass requests on to the catalog `upstream`, with sessions of `store`.
 
     secret: the lab's, from which follows who may sign on (`keyring.py`).
     """
-    uri, polaris = (upstream, None) if isinstance(upstream, str) else (upstream.uri, asdict(upstream))
     record = str(host.folder / "logs" / ACCESS_RECORD)
-    settings = Settings(uri, asdict(store), record, secret, polaris)
+    settings = Settings(asdict(upstream), asdict(store), record, secret)
     process.stdin.write(json.dumps(asdict(settings)).encode() + b"\n")
 
 
@@ -79,19 +76,16 @@ def main() -> None:
 
     import uvicorn  # slow to load, and nothing waits for them before the first request is served
 
-    from lab.catalogs import handmade, polaris, proxy, stages, upstream
+    from lab.catalogs import proxy, stages
 
     line = sys.stdin.readline()
     if not line:
         return
     settings = Settings(**json.loads(line))
-    pipeline = stages.pipeline(StoreEndpoint(**settings.store), settings.secret)
-    pipeline.append(handmade.transformed)
-    if settings.polaris is not None:
-        of = polaris.Upstream(**settings.polaris)
-        pipeline.append(upstream.Authorized(lambda: polaris.token(of)))
+    upstream = Upstream(**settings.upstream)
+    pipeline = stages.pipeline(StoreEndpoint(**settings.store), settings.secret, upstream)
     with Path(settings.record).open("a") as record:
-        app = proxy.Proxy(settings.upstream, pipeline, record)
+        app = proxy.Proxy(upstream.uri, pipeline, record)
         server = uvicorn.Server(
             uvicorn.Config(
                 app,

@@ -14,6 +14,8 @@ from typing import Any
 import requests
 from py4j.protocol import Py4JJavaError
 
+from lab import stores
+from lab.catalogs import Upstream
 from lab.runtime.host import LOOPBACK, Host
 from lab.runtime.jvm import JavaEndpoint, class_archive, connect, jvm_gateway, py4j_jar
 from lab.runtime.process import StartFailed
@@ -22,6 +24,8 @@ from lab.stores import StoreEndpoint
 ARTEFACT = "maven-closure:reference-catalog"
 JAVA = "21"
 NAME = "reference-catalog"
+ARTEFACTS = (f"java:{JAVA}", ARTEFACT)
+STORES = stores.STORES
 VERSION = "1.11.0"  # of Iceberg, in the closure
 _JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 # Commits of many tables wait for each other here instead of failing; the file ends with the run, so no fsync.
@@ -29,15 +33,37 @@ _SQLITE = "busy_timeout=60000&journal_mode=WAL&synchronous=OFF&transaction_mode=
 _CONNECTIONS = 4
 
 
+def check() -> None:
+    """See `lab.catalogs.Catalog`: it is fetched."""
+
+
+def lower_case() -> bool:
+    """See `lab.catalogs.Catalog`."""
+    return False
+
+
+def puffin() -> bool:
+    """See `lab.catalogs.Catalog`."""
+    return True
+
+
+def vends() -> bool:
+    """See `lab.catalogs.Catalog`."""
+    return False
+
+
+def choose(host: Host, store: StoreEndpoint) -> StoreEndpoint:
+    """See `lab.catalogs.Catalog`: any store will do."""
+    return store
+
+
 def warehouse(store: StoreEndpoint) -> str:
+    """See `lab.catalogs.Catalog`; it is also where tables lie."""
     return f"s3://{store.bucket}/warehouse"
 
 
-def start(host: Host, store: StoreEndpoint, store_ready: Callable[[], object]) -> str:
-    """Starts the catalog and returns its URI, on which anyone may do anything. Raises StartFailed.
-
-    `store_ready` blocks until the store answers; the catalog itself starts without it.
-    """
+def start(host: Host, store: StoreEndpoint, store_ready: Callable[[], object]) -> Upstream:
+    """See `lab.catalogs.Catalog`. At its URI anyone may do anything; it starts without the store."""
     java = host.cache.java(JAVA)
     classpath = [*host.cache.closure(ARTEFACT), py4j_jar()]
 
@@ -48,7 +74,7 @@ def start(host: Host, store: StoreEndpoint, store_ready: Callable[[], object]) -
     archive = class_archive(host, NAME, java, classpath, _JVM_OPTIONS, train, store.client_environment)
     process, endpoint = jvm_gateway(host, NAME, java, classpath, [*_JVM_OPTIONS, *archive], store.client_environment)
     try:
-        return _serve(endpoint, host.data(NAME) / "catalog.sqlite", store)
+        return Upstream(_serve(endpoint, host.data(NAME) / "catalog.sqlite", store))
     except Py4JJavaError as failure:
         host.end(process)
         raise StartFailed(NAME, str(failure.java_exception), process.log) from None

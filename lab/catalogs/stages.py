@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lab.catalogs import Upstream, handmade, upstream
 from lab.catalogs.authentication import Authentication
 from lab.catalogs.authorisation import Authorisation
 from lab.catalogs.doors import doors
@@ -12,13 +13,16 @@ from lab.catalogs.vending import Vending, within_reach
 from lab.stores import StoreEndpoint
 
 
-def pipeline(store: StoreEndpoint, secret: str) -> list[Stage]:
-    """secret: the lab's, see `keyring.py`."""
+def pipeline(store: StoreEndpoint, secret: str, catalog: Upstream) -> list[Stage]:
+    """secret: the lab's, see `keyring.py`. catalog: the one behind the gateway."""
     return [
         within_reach,
         doors,
         Authentication(Keyring(secret)),
         Authorisation(),
-        Vending(store),
+        *([] if catalog.vends else [Vending(store)]),
         Rules(store),
+        handmade.transformed,
+        *([] if catalog.vends else [upstream.undelegated]),
+        *upstream.sign_on(catalog),
     ]

@@ -1,4 +1,4 @@
-"""The stage that shows the catalog behind the gateway a token, where it wants one. Engines need none of theirs."""
+"""The stage by which the gateway signs on to the catalog behind it. What engines show ends at the gateway."""
 
 from __future__ import annotations
 
@@ -8,14 +8,32 @@ from dataclasses import replace
 
 import requests
 
-from lab.catalogs.proxy import Forward, Request, Response, error
+from lab.catalogs import Upstream, oauth, sigv4
+from lab.catalogs.operations import DELEGATION
+from lab.catalogs.proxy import Forward, Request, Response, Stage, error
 from lab.errors import LabError
 
 _UNAUTHORIZED = 401
 
 
+async def undelegated(request: Request, forward: Forward) -> Response:
+    """The stage before a catalog whose keys the gateway vends: it is asked for none, which it may not have."""
+    kept = tuple((name, value) for name, value in request.headers if name != DELEGATION)
+    return await forward(replace(request, headers=kept))
+
+
+def sign_on(of: Upstream) -> list[Stage]:
+    """The stage that signs on there; none where anybody may ask."""
+    if of.signing_name:
+        key = (*of.credential.split(":", 1), of.session_token)
+        return [Signed(of.uri, key, of.signing_name, of.region)]
+    if of.token_uri:
+        return [Authorized(lambda: oauth.token(of))]
+    return [Authorized(lambda: of.token)] if of.token else []
+
+
 class Authorized:
-    """Adds the token to each request; asks for a new one when the catalog no longer takes it, once a request."""
+    """Adds a token to each request; asks for a new one when the catalog no longer takes it, once a request."""
 
     def __init__(self, ask: Callable[[], str]) -> None:
         """ask: blocks; returns a token, raises LabError or RequestException."""
@@ -39,6 +57,20 @@ class Authorized:
             if self._token is None or self._token == refused:
                 self._token = await asyncio.to_thread(self._ask)
             return self._token
+
+
+class Signed:
+    """Signs each request as AWS's services want it, in place of whatever signature or token it had."""
+
+    def __init__(self, uri: str, key: tuple[str, ...], service: str, region: str) -> None:
+        """key: (access key, secret key, session token or empty)."""
+        self._uri, self._key, self._service, self._region = uri, key, service, region
+
+    async def __call__(self, request: Request, forward: Forward) -> Response:
+        url = f"{self._uri}{request.path}" + (f"?{request.query}" if request.query else "")
+        shown = sigv4.signed(request.method, url, request.body, self._key, self._service, self._region)
+        kept = tuple((name, value) for name, value in request.headers if name not in shown)
+        return await forward(replace(request, headers=(*kept, *shown.items())))
 
 
 def _with(request: Request, token: str) -> Request:

@@ -252,7 +252,8 @@ def _assume_at(store: StoreEndpoint) -> Assume:
     def assume(terms: Terms) -> Credentials:
         policy = session_policy(terms.location, terms.deny)
         if terms.grant:
-            s3.grant(store, terms.session, terms.grant, _place(terms.location)[1])
+            bucket, prefix = _place(terms.location)
+            s3.grant(replace(store, bucket=bucket), terms.session, terms.grant, prefix)
         session = AssumeRoleProvider(
             sts_endpoint=store.url,
             access_key=store.access_key,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Self
 
-from lab.catalogs import CatalogEndpoint, polaris, reference
+from lab.catalogs import CatalogEndpoint, Upstream, polaris, reference
+from lab.catalogs import seaweedfs as catalog_of_seaweedfs
 from lab.containers.part import Answers, Network, Part, image
 from lab.runtime.host import LOOPBACK
 from lab.stores import StoreEndpoint, minio, s3, seaweedfs
@@ -87,9 +88,15 @@ class Catalog(Part):
         return reference.warehouse(store)
 
     @classmethod
-    def parts(cls, network: Network, store: StoreEndpoint, ports: Sequence[int]) -> Iterator[tuple[str, Part]]:
+    def parts(
+        cls, network: Network, store: StoreEndpoint, ports: Sequence[int], store_ready: Callable[[], object]
+    ) -> Iterator[tuple[str, Part]]:
         """Name and container of each part as they start; each is up before the next is asked for."""
         yield "catalog", cls(network, store, ports[0])
+
+    def before(self, upstream: Upstream) -> Self:
+        """The catalog that a gateway stands before."""
+        return self.with_envs(LAB_UPSTREAM=json.dumps(asdict(upstream)))
 
 
 class Gateway(Catalog):
@@ -104,11 +111,29 @@ class Gateway(Catalog):
         return polaris.CATALOG
 
     @classmethod
-    def parts(cls, network: Network, store: StoreEndpoint, ports: Sequence[int]) -> Iterator[tuple[str, Part]]:
+    def parts(
+        cls, network: Network, store: StoreEndpoint, ports: Sequence[int], store_ready: Callable[[], object]
+    ) -> Iterator[tuple[str, Part]]:
         server = Polaris(network, store, ports[1])
         yield "polaris", server
-        found = cls(network, store, ports[0])
-        yield "catalog", found.with_envs(LAB_POLARIS_URL=server.url, LAB_POLARIS_SECRET=server.secret)
+        yield "catalog", cls(network, store, ports[0]).before(polaris.upstream(server.url, server.secret))
+
+
+class StoresOwn(Catalog):
+    """The lab's gateway in front of the catalog inside SeaweedFS."""
+
+    COMMAND = "gateway"
+
+    @classmethod
+    def warehouse(cls, store: StoreEndpoint) -> str:
+        return catalog_of_seaweedfs.warehouse(store)
+
+    @classmethod
+    def parts(
+        cls, network: Network, store: StoreEndpoint, ports: Sequence[int], store_ready: Callable[[], object]
+    ) -> Iterator[tuple[str, Part]]:
+        store_ready()
+        yield "catalog", cls(network, store, ports[0]).before(catalog_of_seaweedfs.set_up(store))
 
 
 class Polaris(Part):
@@ -142,8 +167,9 @@ def _of_the_store(store: StoreEndpoint) -> dict[str, str]:
         "LAB_STORE_ACCESS_KEY": store.access_key,
         "LAB_STORE_SECRET_KEY": store.secret_key,
         "LAB_CLIENT_ENVIRONMENT": json.dumps(dict(store.client_environment)),
+        "LAB_STORE_CATALOG": store.catalog,
     }
 
 
 STORES: Mapping[str, type[_Store]] = {"seaweedfs": SeaweedFs, "minio": Minio}
-CATALOGS: Mapping[str, type[Catalog]] = {"reference": Catalog, "polaris": Gateway}
+CATALOGS: Mapping[str, type[Catalog]] = {"reference": Catalog, "polaris": Gateway, "seaweedfs": StoresOwn}

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import lab
+from lab.catalogs import polaris as polaris_server
 from lab.catalogs import reference
 from lab.containers.engines import KINDS, image_of
 from lab.containers.part import image
@@ -16,8 +17,6 @@ from lab.engines import GENERATIONS
 from lab.errors import LabError, UsageError
 from lab.images import fill
 from lab.stores import minio, seaweedfs
-
-JAVA_OF_POLARIS = "21"
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ IMAGES: dict[str, Image] = {one.name: one for one in _declared()}
 
 def polaris(distribution: Path) -> Image:
     """The image of an unpacked binary distribution of Apache Polaris. Raises LabError for a folder that is none."""
-    started = distribution / "server" / "quarkus-run.jar"
+    started = distribution / "server" / polaris_server.STARTED
     named = [
         found[1]
         for jar in distribution.glob("server/lib/main/org.apache.polaris.polaris-core-*.jar")
@@ -96,12 +95,12 @@ def polaris(distribution: Path) -> Image:
         raise LabError(
             f"{distribution} is no unpacked distribution of Polaris: name the folder that has {started.name} in server/"
         )
-    versions = {"polaris": named[0], "java": JAVA_OF_POLARIS, "lab": lab.__version__}
-    java = f"java:{JAVA_OF_POLARIS}"
+    versions = {"polaris": named[0], "java": polaris_server.JAVA, "lab": lab.__version__}
+    java = f"java:{polaris_server.JAVA}"
     return Image(
         image("polaris", named[0]),
         "Apache Polaris",
-        ("java", JAVA_OF_POLARIS),
+        ("java", polaris_server.JAVA),
         (java,),
         versions,
         distribution=distribution,

@@ -17,6 +17,7 @@ import requests
 from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 
+from lab import catalogs
 from lab.catalogs import CatalogEndpoint
 from lab.catalogs.gateway import ACCESS_RECORD
 from lab.containers import Network, Part, engine_answers
@@ -95,7 +96,7 @@ class Containers(Stack):
 
     def __init__(self, cache: Cache, folder: Path, *, catalog: str, store: str, memory: int = MEMORY_BUDGET) -> None:
         """Raises LabError when no Docker engine answers."""
-        self._store, self._catalog = STORES[store], CATALOGS[catalog]
+        self._store, self._catalog, self._name = STORES[store], CATALOGS[catalog], catalog
         engine_answers()
         super().__init__(cache, folder, memory=memory)
         sweep()
@@ -115,7 +116,8 @@ class Containers(Stack):
 
     # ------------------------------------------------------------ what a runtime does its own way
     def _choose_store(self) -> StoreEndpoint:
-        return self._store.choose(self._ports[_STORE][0], str(self.host.folder / "logs" / access.FILE))
+        store = self._store.choose(self._ports[_STORE][0], str(self.host.folder / "logs" / access.FILE))
+        return catalogs.named(self._name).choose(self.host, store)
 
     def _start_store(self) -> None:
         endpoint = self._store_endpoint()
@@ -126,7 +128,8 @@ class Containers(Stack):
 
     def _start_catalog(self) -> None:
         store = self._service(_STORE, self._start_store)
-        for name, part in self._catalog.parts(self._shared(), self._store_endpoint(), self._ports[_CATALOG]):
+        ports = self._ports[_CATALOG]
+        for name, part in self._catalog.parts(self._shared(), self._store_endpoint(), ports, store.result):
             if name == _CATALOG:
                 part.with_envs(LAB_SIGN_ON_SECRET=self._sign_on.secret)
             self._run(name, part, self.host.folder / "logs" / ACCESS_RECORD if name == _CATALOG else None)

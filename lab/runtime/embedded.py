@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lab.catalogs import CatalogEndpoint, gateway, reference
+from lab import catalogs
+from lab.catalogs import CATALOGS, CatalogEndpoint, Upstream, gateway
 from lab.engines import adapter
 from lab.model import Generation
 from lab.runtime.process import Process
@@ -22,15 +23,27 @@ __all__ = ["MEMORY_BUDGET", "Embedded"]
 class Embedded(Stack):
     """Services and engines on this machine. Engines start while the catalog does; what they ask waits there."""
 
-    services = frozenset((gateway.NAME, reference.NAME, *STORES))
+    upstream: Upstream  # the catalog behind the gateway, once that answers
 
-    def __init__(self, cache: Cache, folder: Path, *, store: str = STORES[0], memory: int = MEMORY_BUDGET) -> None:
-        """store: one of `STORES`; for the others see `Stack`."""
+    def __init__(
+        self,
+        cache: Cache,
+        folder: Path,
+        *,
+        catalog: str = CATALOGS[0],
+        store: str = STORES[0],
+        memory: int = MEMORY_BUDGET,
+    ) -> None:
+        """catalog: one of `CATALOGS`, store: one of its own; for the others see `Stack`."""
+        self._catalog, self._store = catalogs.named(catalog), named(store)
+        self.services = frozenset((gateway.NAME, self._catalog.NAME, self._store.NAME))
         super().__init__(cache, folder, memory=memory)
-        self._store = named(store)
 
     def _choose_store(self) -> StoreEndpoint:
-        return self._store.choose(self.host)
+        return self._catalog.choose(self.host, self._store.choose(self.host))
+
+    def _warehouse(self, store: StoreEndpoint) -> str:
+        return self._catalog.warehouse(store)
 
     def _start_store(self) -> None:
         self._store.start(self.host, self._store_endpoint())
@@ -44,9 +57,9 @@ class Embedded(Stack):
         process = self._gateway
         try:
             store = self._service("store", self._start_store)
-            upstream = reference.start(self.host, self._store_endpoint(), store.result)
+            self.upstream = self._catalog.start(self.host, self._store_endpoint(), store.result)
             store.result()
-            gateway.serve(self.host, process, self._store_endpoint(), upstream, self._sign_on.secret)
+            gateway.serve(self.host, process, self._store_endpoint(), self.upstream, self._sign_on.secret)
         except BaseException:
             self._forget("gateway")
             self.host.end(process)  # nobody waits any longer for what it will never answer

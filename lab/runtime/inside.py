@@ -2,7 +2,7 @@
 
     python -m lab.runtime.inside store NAME             SeaweedFS or MinIO
     python -m lab.runtime.inside catalog                the reference catalog behind the lab's gateway
-    python -m lab.runtime.inside gateway                the gateway alone, before a Polaris elsewhere
+    python -m lab.runtime.inside gateway                the gateway alone, before a catalog elsewhere
     python -m lab.runtime.inside engine GENERATION      Spark, Trino or Iceberg's library
     python -m lab.runtime.inside spark-master GENERATION, spark-worker GENERATION, trino-worker GENERATION
                                                         members of a cluster, whose driver or coordinator is an engine
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from lab.catalogs import CatalogEndpoint, gateway, polaris, reference
+from lab.catalogs import CatalogEndpoint, Upstream, gateway, reference
 from lab.engines import GENERATIONS, Cluster, adapter, spark, spark_cluster, spark_connect, trino
 from lab.errors import LabError
 from lab.model import Generation
@@ -53,8 +53,8 @@ class Settings:
     store_secret_key: str = ""
     store_users: str = "[]"  # JSON, users beside the administrator, see `lab.stores.minio.User`
     client_environment: str = "{}"  # JSON, see `lab.stores.StoreEndpoint`
-    polaris_url: str = ""  # of its server
-    polaris_secret: str = ""  # its root's
+    store_catalog: str = ""  # where the store is to serve its own catalog, see `lab.stores.StoreEndpoint`
+    upstream: str = ""  # JSON, the `lab.catalogs.Upstream` of a gateway alone; a secret too
     sign_on_secret: str = ""  # what callers of the gateway's doors sign on by; without one nobody can
     catalog_uri: str = ""  # the gateway's
     warehouse: str = ""  # what engines name it by
@@ -84,6 +84,7 @@ class Settings:
             self.store_access_key,
             self.store_secret_key,
             access_record=str(folder() / "logs" / access.FILE),
+            catalog=self.store_catalog,
             client_environment=json.loads(self.client_environment),
         )
 
@@ -114,8 +115,7 @@ def serve(part: str, name: str, host: Host, settings: Settings) -> None:
         case "gateway":
             secret = settings.sign_on_secret or secrets.token_urlsafe(32)
             process, _ = gateway.launch(host)
-            server = polaris.upstream(settings.polaris_url, settings.polaris_secret)
-            gateway.serve(host, process, settings.store, server, secret)
+            gateway.serve(host, process, settings.store, Upstream(**json.loads(settings.upstream)), secret)
         case "engine":
             generation = GENERATIONS[name]
             launch, clustered = adapter(generation.kind).launch, (settings.cluster,) if settings.cluster else ()

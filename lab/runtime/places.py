@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lab
+from lab import catalogs
+from lab.catalogs import polaris, remote
 from lab.runtime.stack import MEMORY_BUDGET, Stack
 
 if TYPE_CHECKING:
@@ -18,7 +20,10 @@ if TYPE_CHECKING:
 
 # What services and engines are made of; behaviours, tables and reports may change while a lab is up.
 _CODE = ("catalogs", "containers", "engines", "provision", "runtime", "stores")
-_NAMED = ("ICEBERG_LAB_MINIO", "ICEBERG_LAB_MINIO_IMAGE", "ICEBERG_LAB_POLARIS_IMAGE")  # by users, instead of ours
+_NAMED = (  # by users, instead of ours
+    *("ICEBERG_LAB_MINIO", "ICEBERG_LAB_MINIO_IMAGE", "ICEBERG_LAB_POLARIS_IMAGE"),
+    *(polaris.FOLDER, polaris.URL, remote.FILE),
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,11 @@ class Places:
             digest.update(file.relative_to(root).as_posix().encode() + hashlib.sha256(file.read_bytes()).digest())
         return digest.hexdigest()[:16]
 
+    def check(self) -> None:
+        """Raises NotProvided, with what the user has to supply, where there can be no such lab."""
+        if self.runtime == "embedded":
+            catalogs.named(self.catalog).check()
+
     def make(self, cache: Cache, folder: Path, *, memory: int = MEMORY_BUDGET) -> Stack:
         """A lab there. Raises LabError when it can't be had."""
         if self.runtime == "containers":
@@ -57,7 +67,7 @@ class Places:
             return Containers(cache, folder, catalog=self.catalog, store=self.store, memory=memory)
         from lab.runtime.embedded import Embedded
 
-        return Embedded(cache, folder, store=self.store, memory=memory)
+        return Embedded(cache, folder, catalog=self.catalog, store=self.store, memory=memory)
 
 
 EMBEDDED = Places()

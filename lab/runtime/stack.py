@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
-from lab.catalogs import CatalogEndpoint, reference
+from lab.catalogs import CatalogEndpoint
 from lab.catalogs.gateway import ACCESS_RECORD
 from lab.catalogs.signing import SignOn
 from lab.errors import LabError
 from lab.model import Generation
+from lab.provision import NotProvided
 from lab.runtime import folder as folders
 from lab.runtime.host import Host
 from lab.stores import StoreEndpoint
@@ -123,6 +124,10 @@ class Stack(ABC):
         """Returns when an object can be written."""
 
     @abstractmethod
+    def _warehouse(self, store: StoreEndpoint) -> str:
+        """What engines name the catalog by."""
+
+    @abstractmethod
     def _open_catalog(self) -> str:
         """The gateway's URI; it need not answer yet."""
 
@@ -144,9 +149,12 @@ class Stack(ABC):
 
     # ------------------------------------------------------------ services
     def store(self) -> StoreEndpoint:
-        """The object store, with its administrator's keys. Raises StartFailed."""
+        """The object store, with its administrator's keys. Raises StartFailed, and NotProvided where it is not ours."""
         self._store_ready()
-        return self._store_endpoint()
+        endpoint = self._store_endpoint()
+        if not endpoint.access_record:
+            raise NotProvided("this looks into the store as its administrator; a remote catalog's is its owner's")
+        return endpoint
 
     def catalog(self) -> CatalogEndpoint:
         """The gateway, with the catalog and the store behind it ready.
@@ -175,10 +183,6 @@ class Stack(ABC):
         uri = self._service("gateway", self._open_catalog).result()
         store = self._store_endpoint()
         return CatalogEndpoint(uri, self._warehouse(store), store.url, store.region, store.client_environment)
-
-    def _warehouse(self, store: StoreEndpoint) -> str:
-        """What engines name the catalog by."""
-        return reference.warehouse(store)
 
     def _service(self, name: str, work: Callable[[], T]) -> _Start[T]:
         with self._lock:

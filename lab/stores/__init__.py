@@ -29,6 +29,7 @@ class StoreEndpoint:
     access_key: str = field(repr=False)
     secret_key: str = field(repr=False)
     access_record: str = ""  # the file of `lab/stores/access.py`
+    catalog: str = ""  # where it is to serve the REST catalog that it has inside, if it has one and is to
     # What a client must find in its environment to get on with this store: variables of the AWS SDKs.
     client_environment: Mapping[str, str] = field(default_factory=dict, hash=False)
 

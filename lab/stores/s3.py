@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import threading
 import time
@@ -20,6 +21,7 @@ from lab.stores import StoreEndpoint, access
 BUCKET = "lab"
 REGION = "us-east-1"
 IDENTITY = "lab"  # who assumes roles, and the role's name where a store has such names
+KEYS = "ICEBERG_LAB_STORE_KEYS"  # a user's, ACCESS_KEY:SECRET_KEY: instead of random ones, for who must know them
 _READY_SECONDS = 60.0
 _GRANTS = threading.Lock()  # a bucket has one policy, which each grant writes anew
 
@@ -31,12 +33,13 @@ def endpoint(host: Host, client_environment: Mapping[str, str] | None = None) ->
 
 def at(port: int, access_record: str = "", client_environment: Mapping[str, str] | None = None) -> StoreEndpoint:
     """This port of loopback, and random keys; the others are what a store says of itself."""
+    access_key, _, secret_key = os.environ.get(KEYS, "").partition(":")
     return StoreEndpoint(
         url=f"http://{LOOPBACK}:{port}",
         region=REGION,
         bucket=BUCKET,
-        access_key=secrets.token_hex(10),
-        secret_key=secrets.token_urlsafe(30),
+        access_key=access_key or secrets.token_hex(10),
+        secret_key=secret_key or secrets.token_urlsafe(30),
         access_record=access_record,
         client_environment=client_environment or {},
     )

@@ -82,8 +82,9 @@ def _launch(host: Host, weed: Path, endpoint: StoreEndpoint, folder: Path) -> Pr
         f"-s3.ip.bind={host.bind}",
         *(f"-{service}.port={host.port()}" for service in ("master", "volume", "filer")),
         *(f"-{service}.port.grpc={grpc_port}" for service, grpc_port in grpc.items()),
-        # Its own catalogs are not this lab's. Sockets lie in /tmp, where they can't be named they are noted.
-        "-s3.port.iceberg=0",
+        # Its catalog serves where it is wanted (`lab/catalogs/seaweedfs.py`), on the address of its S3. Sockets lie in
+        # /tmp, where they can't be named they are noted.
+        f"-s3.port.iceberg={endpoint.catalog.rpartition(':')[2] or 0}",
         "-s3.port.lance=0",
         "-filer.localSocket=filer.sock",
         "-s3.localSocket=s3.sock",

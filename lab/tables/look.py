@@ -93,10 +93,10 @@ def orphans(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> di
     return {"data": len(lost) - metadata, "metadata": metadata}
 
 
-def reach(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+def reach(store: StoreAt, rest: RestCatalog, namespace: str, table: str, beside: tuple[str, str]) -> dict[str, Any]:
     """the table's own vended keys against the store: what they may do below its location, below another table's and
     beside both"""
-    own, other = rest.load_table(namespace, table), rest.load_table(ORDERS_AT, ORDERS_V2.name)
+    own, other = rest.load_table(namespace, table), rest.load_table(*beside)
     keys = s3.session(store(), own.credentials)
     bucket, inside = _place(own.metadata["location"])
     _, elsewhere = _place(other.metadata["location"])
@@ -282,7 +282,14 @@ LOOKS: Mapping[str, Look] = {
 }
 
 
-def looks(store: StoreAt) -> Mapping[str, Look]:
-    """All looks of a lab, those at its store included; `store` is asked for only by these."""
-    at_store = (orphans, leftovers, deletes, reach)
-    return {**LOOKS, **{look.__name__: update_wrapper(partial(look, store), look) for look in at_store}}
+# What looks into the store as its administrator.
+AT_STORE = frozenset(("orphans", "leftovers", "deletes", "reach"))
+
+
+def looks(store: StoreAt, beside: tuple[str, str] = (ORDERS_AT, ORDERS_V2.name)) -> Mapping[str, Look]:
+    """All looks of a lab, those at its store included; `store` is asked for only by these.
+
+    beside: namespace and name of a table that no other's keys may reach.
+    """
+    at_store = {look.__name__: update_wrapper(partial(look, store), look) for look in (orphans, leftovers, deletes)}
+    return {**LOOKS, **at_store, "reach": update_wrapper(partial(reach, store, beside=beside), reach)}

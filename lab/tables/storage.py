@@ -69,14 +69,15 @@ class Store:
     """Reads and writes objects with the credentials that came with a table. Locations are s3://bucket/key."""
 
     def __init__(self, credentials: Mapping[str, str]) -> None:
-        endpoint = urlsplit(credentials["s3.endpoint"])
+        region = credentials.get("s3.region") or credentials.get("client.region")
+        endpoint = urlsplit(credentials.get("s3.endpoint") or f"https://s3.{region}.amazonaws.com")
         self._client = Minio(
             endpoint.netloc,
             access_key=credentials["s3.access-key-id"],
             secret_key=credentials["s3.secret-access-key"],
             session_token=credentials.get("s3.session-token"),
             secure=endpoint.scheme == "https",
-            region=credentials.get("s3.region") or credentials.get("client.region"),
+            region=region,
         )
 
     def read(self, location: str) -> bytes:
