@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lab.behaviours.orders_steps import HDD, HISTORY, SSD, insert, read
-from lab.behaviours.refusals import BAD_REQUEST, FORBIDDEN, OF_INSERT, OFF, REQUEST, claims, paced, refused
+from lab.behaviours.refusals import BAD_REQUEST, FORBIDDEN, LOAD, OF_INSERT, OFF, REQUEST, claims, paced, refused
 from lab.model import Access, Behaviour, Call, Claim, Expect, Outcome, Step, Variant
 from lab.tables.orders import ORDERS_V2
 
@@ -25,6 +25,11 @@ MATRIX = Behaviour(
         Variant("managed", access=Access("unity-managed")),
         Variant("uniform", access=Access(NO_LAG)),
         Variant("uniform-off", access=Access(f"{NO_LAG}~off=D-matrix")),
+        Variant(
+            "real-delta",
+            missing="a Delta table: Spark with delta-spark, delta-iceberg and the Hive metastore that open-source "
+            "UniForm writes to, as a generation of its own; here an Iceberg table stands for what UniForm shows of it",
+        ),
     ),
     claims=(Claim("*", Outcome.WORKS, variants="managed"), *claims(variants="uniform")),
     expect=(
@@ -69,6 +74,39 @@ LAGGING = Behaviour(
             facts={"at-once.amended": ["D-uniform-lag"]},
         ),
         OFF,
+    ),
+    tags=("v2", "read", "access", "rules"),
+)
+UNIFORM_DV = Behaviour(
+    id="D-uniform-dv",
+    title="A Delta table with deletion vectors, through UniForm",
+    source="D, UniForm",
+    document="UniForm needs deletion vectors off",
+    table=ORDERS_V2,
+    steps=(read(ORDERS_V2), *AFTER),
+    variants=paced(
+        Variant("rule", access=Access(NO_LAG), properties={"delta.enableDeletionVectors": "true"}),
+        Variant(
+            "rule-off",
+            access=Access(f"{NO_LAG}~off=D-uniform-dv"),
+            properties={"delta.enableDeletionVectors": "true"},
+        ),
+        Variant("vectors-off", access=Access(NO_LAG), properties={"delta.enableDeletionVectors": "false"}),
+    ),
+    claims=claims(),
+    expect=(
+        *refused(
+            "D-uniform-dv",
+            "read",
+            "The Delta table has deletion vectors enabled",
+            BAD_REQUEST,
+            duckdb=LOAD,
+            why="the catalog has no Iceberg metadata to show of it, and no setting of a reader helps: ALTER TABLE … "
+            "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false') and REORG TABLE … APPLY (PURGE), at "
+            "the vendor's",
+        ),
+        OFF,
+        Expect(Outcome.WORKS, "with deletion vectors off UniForm shows the table", variants="vectors-off"),
     ),
     tags=("v2", "read", "access", "rules"),
 )

@@ -222,6 +222,12 @@ DDL_PRIVILEGES = Behaviour(
     ),
     tags=("v2", "write", "access"),
 )
+
+
+def _mine(op: str, **args: object) -> Call:
+    return Call(op, {"namespace": "{namespace}", "table": "MINE", **args})
+
+
 CREATED = Behaviour(
     id="W-ddl-dml",
     title="Who makes a table owns it: CREATE, ALTER, RENAME, DROP",
@@ -235,23 +241,34 @@ CREATED = Behaviour(
                 "spark": "CREATE TABLE lab.{namespace}.MINE (n int, v string) USING iceberg",
                 "*": "CREATE TABLE lab.{namespace}.MINE (n int, v varchar)",
             },
+            _mine("create_table", schema=[("n", "int", False), ("v", "string", False)]),
         ),
-        Step("insert", "INSERT INTO lab.{namespace}.MINE VALUES (1, 'a'), (2, 'b')"),
+        Step(
+            "insert",
+            "INSERT INTO lab.{namespace}.MINE VALUES (1, 'a'), (2, 'b')",
+            _mine("append", rows=[{"n": 1, "v": "a"}, {"n": 2, "v": "b"}]),
+        ),
         Step(
             "alter",
             {
                 "spark": "ALTER TABLE lab.{namespace}.MINE ADD COLUMN w string",
                 "*": "ALTER TABLE lab.{namespace}.MINE ADD COLUMN w varchar",
             },
+            _mine("add_column", name="w", type="string"),
         ),
-        Step("update", "UPDATE lab.{namespace}.MINE SET w = 'c' WHERE n = 1"),
-        Step("delete", "DELETE FROM lab.{namespace}.MINE WHERE n = 2"),
-        Step("read", "SELECT * FROM lab.{namespace}.MINE", truth=((1, "a", "c"),)),
+        Step(
+            "update",
+            "UPDATE lab.{namespace}.MINE SET w = 'c' WHERE n = 1",
+            _mine("update", filter="n == 1", set={"w": "c"}),
+        ),
+        Step("delete", "DELETE FROM lab.{namespace}.MINE WHERE n = 2", _mine("delete", filter="n == 2")),
+        Step("read", "SELECT * FROM lab.{namespace}.MINE", _mine("scan"), truth=((1, "a", "c"),)),
         Step(
             "truncate",
             {"duckdb": "DELETE FROM lab.{namespace}.MINE", "*": "TRUNCATE TABLE lab.{namespace}.MINE"},
+            _mine("delete", filter="n is not null"),
         ),
-        Step("empty", "SELECT * FROM lab.{namespace}.MINE", truth=()),
+        Step("empty", "SELECT * FROM lab.{namespace}.MINE", _mine("scan"), truth=()),
         Step(
             "rename",
             {
@@ -259,8 +276,13 @@ CREATED = Behaviour(
                 "trino": "ALTER TABLE lab.{namespace}.MINE RENAME TO lab.{namespace}.OURS",
                 "duckdb": "ALTER TABLE lab.{namespace}.MINE RENAME TO OURS",
             },
+            _mine("rename_table", to="OURS"),
         ),
-        Step("drop", "DROP TABLE lab.{namespace}.OURS"),
+        Step(
+            "drop",
+            "DROP TABLE lab.{namespace}.OURS",
+            Call("drop_table", {"namespace": "{namespace}", "table": "OURS"}),
+        ),
         Step("leftovers", look="leftovers", always=True),
     ),
     variants=paced(Variant(access=as_("engineer", f"{HORIZON}~off=W-cow-only"))),
@@ -280,7 +302,6 @@ CREATED = Behaviour(
         ),
     ),
     tags=("v2", "write", "access"),
-    kinds=("duckdb", "spark", "trino"),
 )
 
 # ---------------------------------------------------------------- how one signs on

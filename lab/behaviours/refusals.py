@@ -36,7 +36,8 @@ def paced(*variants: Variant) -> tuple[Variant, ...]:
     """These variants for one generation of each kind every day, and for all when behaviours are named; so are twins."""
     told: list[Variant] = []
     for variant in variants:
-        often = [variant.generations] if variant.generations != "*" else [EVERY_DAY, NAMED]
+        of_all = variant.generations == "*" and not variant.missing
+        often = [EVERY_DAY, NAMED] if of_all else [variant.generations]
         for globs in often:
             seldom = variant.full or globs == NAMED or variant.name.endswith("-off")
             told.append(replace(variant, generations=globs, full=seldom))
@@ -73,7 +74,8 @@ def refused(
     where: the look that tells of leftovers, `orphans` of the table or `leftovers` below its namespace; "" for none.
     history: operations of the table's snapshots, which are as before. Empty where nobody looks.
     """
-    classes = {"spark": _JAVA[status], "trino": _JAVA[status], "duckdb": duckdb, "pyiceberg": _PYTHON[status]}
+    java = _JAVA[status]
+    classes = {"spark": java, "trino": java, "duckdb": duckdb, "pyiceberg": _PYTHON[status], "iceberg": java}
     facts: dict[str, Any] = {f"{at}.rules": [claim]}
     facts |= {"history.operations": list(history)} if history else {}
     told = []

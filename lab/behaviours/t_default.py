@@ -123,6 +123,7 @@ def _no_words(at: str) -> tuple[Expect, ...]:
     )
 
 
+SAY_DEFAULT = "duckdb-*,trino-483"  # who says a default to a catalog
 NULLS = Control("say-default", "spark-4.0.1+iceberg-1.10.0", "T-default-write", writer="duckdb-1.5.5")
 CREATE = Behaviour(
     id="T-default-create",
@@ -142,8 +143,19 @@ CREATE = Behaviour(
         SCHEMA,
     ),
     kinds=("duckdb", "spark", "trino"),
-    claims=(Claim("spark-4.1*", Outcome.SILENTLY_WRONG),),
+    variants=(Variant(), *paced(*ruled("T-default-create", "s3tables", generations=SAY_DEFAULT))),
+    claims=(
+        Claim("spark-4.1*", Outcome.SILENTLY_WRONG),
+        Claim("*", Outcome.SILENTLY_WRONG, variants="rule"),
+    ),
     expect=(
+        Expect(
+            Outcome.SILENTLY_WRONG,
+            "the catalog takes the defaults out of the request and answers that the table is made: new rows get null",
+            variants="rule",
+            facts={"create.amended": ["T-default-create"], "schema.defaults": {}},
+            rows={"read": ((1, Decimal("1000.00"), None),)},
+        ),
         *_no_words("create"),
         gap(
             "spark-*",
@@ -179,8 +191,20 @@ ADDED = Behaviour(
         SCHEMA,
     ),
     kinds=("duckdb", "spark", "trino"),
-    claims=(Claim("spark-4.1*", Outcome.SILENTLY_WRONG),),
+    variants=(Variant(), *paced(*ruled("T-default-add", "s3tables", generations=SAY_DEFAULT))),
+    claims=(
+        Claim("spark-4.1*", Outcome.SILENTLY_WRONG),
+        Claim("*", Outcome.SILENTLY_WRONG, variants="rule"),
+    ),
     expect=(
+        Expect(
+            Outcome.SILENTLY_WRONG,
+            "the catalog takes the initial default out of the request: rows from before read null, new ones get the "
+            "default",
+            variants="rule",
+            facts={"add.amended": ["T-default-add"], "schema.defaults": {"channel": [None, "web"]}},
+            rows={"read": ((1, Decimal("1000.00"), None),)},
+        ),
         SPARK_3_2_NO_V3,
         trino_476(),
         gap(
@@ -221,8 +245,8 @@ SET_DEFAULT = Behaviour(
         SCHEMA,
     ),
     kinds=("duckdb", "spark", "trino"),
-    variants=(Variant(), *paced(*ruled("T-default-set", "s3tables", generations="duckdb-*,trino-483"))),
-    claims=(Claim("spark-4.1*", REFUSED), *claims("duckdb-*,trino-483")),
+    variants=(Variant(), *paced(*ruled("T-default-set", "s3tables", generations=SAY_DEFAULT))),
+    claims=(Claim("spark-4.1*", REFUSED), *claims(SAY_DEFAULT)),
     expect=(
         *refused(
             "T-default-set",

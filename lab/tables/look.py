@@ -163,6 +163,15 @@ def deletes(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> di
     return deletions(access.below(endpoint, s3.client(endpoint), f"{prefix}/", session_name(location)))
 
 
+def opened(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """the store's access record: how many of the table's Parquet files were read, in whole or in part"""
+    endpoint, location = store(), rest.load_table(namespace, table).metadata["location"].rstrip("/")
+    prefix = urlsplit(location).path.lstrip("/")
+    asked = access.below(endpoint, s3.client(endpoint), f"{prefix}/", session_name(location))
+    read = {one.key for one in asked if one.operation == "GET" and one.status in (200, 206)}
+    return {"files": sum(key.endswith(".parquet") for key in read)}
+
+
 def deletions(requests: Iterable[Access]) -> dict[str, Any]:
     """What the requests for one table, in the store's order, tell of deletes. Keys of a refused batch are not told."""
     existing: set[str] = set()
@@ -284,5 +293,5 @@ LOOKS: Mapping[str, Look] = {
 
 def looks(store: StoreAt) -> Mapping[str, Look]:
     """All looks of a lab, those at its store included; `store` is asked for only by these."""
-    at_store = (orphans, leftovers, deletes, reach)
+    at_store = (orphans, leftovers, deletes, opened, reach)
     return {**LOOKS, **{look.__name__: update_wrapper(partial(look, store), look) for look in at_store}}

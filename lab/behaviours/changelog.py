@@ -1,0 +1,142 @@
+"""Documents W and D on changes as a stream: Iceberg's own changelog as the analogue of what the vendors show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lab.behaviours.known import SPARK_3_2_NO_V3
+from lab.behaviours.orders_steps import SSD, WRITTEN, delete, insert, set_quantity
+from lab.behaviours.refusals import paced
+from lab.model import Access, Behaviour, Chain, Claim, Expect, Outcome, Step, Table, Trap, Truth, Variant
+from lab.tables.orders import ORDERS_V2, ORDERS_V3
+
+HORIZON = Access("horizon")
+BY_VECTORS = Access("horizon~off=W-cow-only")  # which lets merge-on-read pass
+MERGE_ON_READ = {"write.update.mode": "merge-on-read"}
+SEEN = "SELECT ORDER_ID, QUANTITY, _change_type FROM {of} WHERE _change_ordinal = {at}"
+
+NO_DELETE_FILES = Trap(
+    "changelog-delete-files",
+    "Spark shows no changelog of a table that was changed by delete files",
+    r"Delete files are currently not supported in changelog scans",
+    "org.apache.iceberg.BaseIncrementalChangelogScan.orderedChangelogSnapshots",
+    remedy="have UPDATE, DELETE and MERGE copy on write: write.update.mode, write.delete.mode and write.merge.mode",
+)
+
+
+def changes(truth: Truth, at: int = 1) -> Step:
+    """What the `at`-th commit after the first changed, as the changelog table shows it: relocated rows too."""
+    return Step("changes", SEEN.replace("{of}", "{table}.changes").replace("{at}", str(at)), truth=truth)
+
+
+def view(truth: Truth, more: str = "", at: int = 1) -> tuple[Step, Step]:
+    """The same by the view that a procedure makes, without rows that were relocated alone."""
+    of = "table => '{namespace}.{table_name}', changelog_view => 'seen'"
+    call = f"CALL lab.system.create_changelog_view({of}{more})"
+    return (
+        Step("view", call),
+        Step("changes", SEEN.replace("{of}", "seen").replace("{at}", str(at)), truth=truth),
+    )
+
+
+BY_ID = ", identifier_columns => array('ORDER_ID'), compute_updates => true"
+NO_CHANGELOG = Expect(
+    Outcome.ERROR,
+    "the delete files of a merge-on-read UPDATE are what a changelog scan refuses: copy-on-write is the only way to "
+    "have one at all, at the price of relocated rows",
+    variants="merge-on-read",
+    failure=Chain((("java.lang.UnsupportedOperationException", "Delete files are currently not supported"),)),
+    at="changes",
+    trap=NO_DELETE_FILES,
+)
+AS_TWO = Expect(
+    Outcome.WORKS,
+    "copy-on-write takes the file away and writes another: each of its rows, changed or merely moved, is a delete and "
+    "an insert. An analogue: this is Iceberg's changelog table, not Snowflake's stream",
+    variants="stream",
+    facts={"written.deletes": [], "written.data_removed": 1},
+)
+
+
+def _stream(id: str, title: str, table: Table, *expect: Expect) -> Behaviour:
+    first, *others = table.rows
+    before, after = (first[0], first[2]), (first[0], 9)
+    moved = tuple((row[0], row[2], kind) for row in others for kind in ("DELETE", "INSERT"))
+    as_two = ((*before, "DELETE"), (*after, "INSERT"))
+    update = set_quantity(1, 9)
+    return Behaviour(
+        id=id,
+        title=title,
+        source="W, considerations: standard streams on v2 tables",
+        document="on v2, copy-on-write makes a standard stream show updated or relocated rows as delete and insert",
+        table=table,
+        steps=(update, changes((*as_two, *moved)), WRITTEN),
+        variants=paced(
+            Variant("stream", access=HORIZON),
+            Variant("carry-overs-removed", access=HORIZON, steps=(update, *view(as_two))),
+            Variant(
+                "update-images",
+                access=HORIZON,
+                steps=(update, *view(((*before, "UPDATE_BEFORE"), (*after, "UPDATE_AFTER")), BY_ID)),
+            ),
+            Variant("merge-on-read", access=BY_VECTORS, properties=MERGE_ON_READ),
+            Variant(
+                "vendor",
+                missing="a Snowflake account with a stream on a table that an external engine writes; Iceberg's own "
+                "changelog stands in for it",
+            ),
+        ),
+        kinds=("spark",),
+        claims=(Claim("*", Outcome.WORKS, variants="stream"),) if table.format_version == 2 else (),
+        expect=(
+            *expect,
+            AS_TWO,
+            Expect(
+                Outcome.WORKS,
+                "the procedure drops pairs of a delete and an insert whose rows are equal: what was merely moved is "
+                "gone, what was updated still counts as two",
+                variants="carry-overs-removed",
+            ),
+            Expect(
+                Outcome.WORKS,
+                "told which columns identify a row, the procedure makes one update of the two",
+                variants="update-images",
+            ),
+            NO_CHANGELOG,
+        ),
+        tags=(f"v{table.format_version}", "write", "access"),
+    )
+
+
+STREAM = _stream("W-stream-delete-insert", "An UPDATE in the changelog of a v2 table", ORDERS_V2)
+STREAM_V3 = replace(
+    _stream("W-stream-delete-insert-v3", "An UPDATE in the changelog of a v3 table", ORDERS_V3, SPARK_3_2_NO_V3),
+    document=None,
+)
+
+MANAGED = Access("unity-managed")
+INSERTED = ((*(SSD[0], SSD[2]), "INSERT"),)
+NO_CDF = Behaviour(
+    id="D-no-cdf",
+    title="Changes of a managed Iceberg table",
+    source="D, limitations of managed Iceberg",
+    document="no change data feed on managed Iceberg",
+    table=ORDERS_V2,
+    steps=(insert(SSD), *view(INSERTED), delete(1), *view(((1, 2, "DELETE"),), at=2)),
+    variants=(
+        *paced(Variant("iceberg-changelog", access=MANAGED)),
+        Variant(
+            "vendor",
+            missing="a Databricks workspace, to ask table_changes() of a managed Iceberg table; beside it Iceberg's "
+            "own changelog view runs here",
+        ),
+    ),
+    kinds=("spark",),
+    expect=(
+        Expect(
+            Outcome.WORKS,
+            "Iceberg's own changelog view needs no feature of the vendor's: it compares snapshots, in any catalog",
+        ),
+    ),
+    tags=("v2", "write", "access"),
+)
