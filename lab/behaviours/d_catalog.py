@@ -77,6 +77,7 @@ LAGGING = Behaviour(
     ),
     tags=("v2", "read", "access", "rules"),
 )
+VECTORS = {"lab.delta.deletion-vectors": "on"}  # what its vendor knows of the Delta table, told to the gateway
 UNIFORM_DV = Behaviour(
     id="D-uniform-dv",
     title="A Delta table with deletion vectors, through UniForm",
@@ -85,13 +86,9 @@ UNIFORM_DV = Behaviour(
     table=ORDERS_V2,
     steps=(read(ORDERS_V2), *AFTER),
     variants=paced(
-        Variant("rule", access=Access(NO_LAG), properties={"delta.enableDeletionVectors": "true"}),
-        Variant(
-            "rule-off",
-            access=Access(f"{NO_LAG}~off=D-uniform-dv"),
-            properties={"delta.enableDeletionVectors": "true"},
-        ),
-        Variant("vectors-off", access=Access(NO_LAG), properties={"delta.enableDeletionVectors": "false"}),
+        Variant("rule", access=Access(NO_LAG), properties=VECTORS),
+        Variant("rule-off", access=Access(f"{NO_LAG}~off=D-uniform-dv"), properties=VECTORS),
+        Variant("vectors-off", access=Access(NO_LAG)),
     ),
     claims=claims(),
     expect=(

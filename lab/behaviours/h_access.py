@@ -9,9 +9,11 @@ from lab.behaviours.orders_steps import HISTORY, SSD, insert, read
 from lab.behaviours.refusals import (
     BAD_REQUEST,
     FORBIDDEN,
+    LIBRARY,
     LOAD,
     OF_INSERT,
     OFF,
+    OTHER_LIBRARIES,
     REQUEST,
     UNAUTHORIZED,
     claims,
@@ -510,6 +512,47 @@ VENDING_SCOPE = Behaviour(
         ),
     ),
     tags=("v2", "access"),
+)
+
+_SCAN = Call("scan", {"namespace": "{namespace}", "table": "{table_name}"})
+RENEWAL = Behaviour(
+    id="H-vending-renewal",
+    title="Keys that Iceberg's library gets anew by the endpoint that the catalog names",
+    source="the lab's own question, next to H, connection settings",
+    document=None,
+    table=ORDERS_V2,
+    steps=(Step("read", call=_SCAN, truth=ORDERS_V2.rows),),
+    kinds=("iceberg",),
+    variants=tuple(
+        Variant(name, generations, access=Access(door, by=by), full=seldom or name.endswith("-off"))
+        for generations, seldom in ((LIBRARY, False), (OTHER_LIBRARIES, True))
+        for name, door, by in (
+            ("credential", HORIZON, "credential"),
+            ("credential-off", f"{HORIZON}~off=H-token-expiry", "credential"),
+            ("token", HORIZON, "token"),
+        )
+    ),
+    expect=(
+        Expect(
+            Outcome.REFUSED_BY_RULE,
+            "1.7 and 1.8 ask the endpoint for keys even though the table came with some, and show it the token of "
+            "their properties (VendedCredentialsProvider.fetchCredentials): who signs on by a credential has none "
+            "there, and no file can be read. 1.9 signs on for it",
+            generations="iceberg-java-1.7*,iceberg-java-1.8*",
+            variants="credential",
+            failure=Chain((("NotAuthorizedException", "no token was shown"),)),
+            at="read",
+            facts={"read.rules": ["H-token-expiry"]},
+        ),
+        Expect(
+            Outcome.WORKS,
+            "up to 1.6 the library knows no such endpoint; since 1.9 it signs on at it as at the catalog",
+            variants="credential",
+        ),
+        OFF,
+        Expect(Outcome.WORKS, "a token among the properties is shown to the endpoint by every release"),
+    ),
+    tags=("v2", "read", "access"),
 )
 
 # ---------------------------------------------------------------- a federation

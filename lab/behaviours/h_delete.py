@@ -338,6 +338,13 @@ HORIZON = Behaviour(
     variants=paced(
         Variant("rule", settings=AS_DOCUMENTED, access=Access(VOLUME)),
         Variant("rule-off", settings=AS_DOCUMENTED, access=Access(f"{VOLUME}~off=H-delete-403")),
+        Variant(
+            "partitions-1",
+            "spark-3.2*",
+            settings=ONE,
+            access=Access(VOLUME),
+            cure=replace(ONE_PARTITION, variants="rule"),
+        ),
     ),
     claims=(Claim("spark-3.2*", Outcome.REFUSED_BY_RULE, variants="rule"),),
     expect=(
@@ -355,6 +362,7 @@ HORIZON = Behaviour(
             variants="rule-off",
             facts={"insert.narrowed": [], **empty_files(199)},
         ),
+        Expect(Outcome.WORKS, ONE_TASK, variants="partitions-1", facts=NO_DELETES),
         replace(NO_EMPTY_FILES, variants="rule", facts={**NO_DELETES, "insert.narrowed": ["H-delete-403"]}),
         NO_EMPTY_FILES,
     ),

@@ -19,7 +19,7 @@ Left = Mapping[str, tuple[int, int]]  # generations → orphan files of data and
 OF_INSERT: Left = {"spark-*": (0, 0), "trino-*": (1, 0), "duckdb-*": (0, 2), "pyiceberg-*": (1, 2)}
 _LEFT = {
     (0, 0): "nothing is left in the store",
-    (1, 0): "the engine deletes manifests, not its data file: one orphan, which nobody is told of",
+    (1, 0): "the engine deletes manifests, not the file that it wrote: one orphan, which nobody is told of",
     (2, 0): "the engine deletes manifests; its data file and its delete file stay as orphans",
     (0, 2): "the engine deletes its data file, not the manifest and the manifest list: orphans",
     (0, 3): "the engine deletes its data files, not the two manifests and the manifest list: orphans",
@@ -30,6 +30,10 @@ _LEFT = {
 
 # What a run of everything takes; the others when behaviours are named, as each of them is a kind that is there already.
 EVERY_DAY, NAMED = "duckdb-*,pyiceberg-*,spark-3.5*,trino-483", "spark-3.2*,spark-4*,trino-476"
+
+
+LIBRARY = "iceberg-java-1.11*"
+OTHER_LIBRARIES = ",".join(f"iceberg-java-1.{minor}*" for minor in (4, 5, 6, 7, 8, 9, 10, 12))
 
 
 def paced(*variants: Variant) -> tuple[Variant, ...]:

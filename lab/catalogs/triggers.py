@@ -208,12 +208,9 @@ async def delegated(asked: Asked, marked: str) -> Why:
     return await _marked(asked, marked)
 
 
-async def loaded(asked: Asked, marked: str, value: str = "") -> Why:
-    """a table with the property `marked`, of this value where one is given, that is loaded, with keys or without"""
-    if not asked.operation.names[0].startswith("LOAD_TABLE"):
-        return None
-    found = await _marked(asked, marked)
-    return found if found in (value or found,) else None
+async def loaded(asked: Asked, marked: str) -> Why:
+    """a table that has the property `marked`, loaded with keys or without"""
+    return await _marked(asked, marked) if asked.operation.names[0].startswith("LOAD_TABLE") else None
 
 
 async def written(asked: Asked, marked: str = "") -> Why:

@@ -181,7 +181,8 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
         if unexpected(line):
             notes.append(Text.assemble((f"! {name(line['cell'])}: ", "bold red"), "; ".join(line["differences"])))
         elif line["outcome"] == "silently-wrong":
-            wrong = Text.assemble((f"no error, but wrong: {name(line['cell'])}: ", "bold white on red"))
+            word = f"no error, but wrong by {by}" if (by := rule(line)) else "no error, but wrong"
+            wrong = Text.assemble((f"{word}: {name(line['cell'])}: ", "bold white on red"))
             notes.append(wrong.append(Text(f"{line['reason']}. {_wrong_rows(line)}")))
             notes += _cures(line, pages)
     for missing in dict.fromkeys(line["missing"] for line in lines if line["missing"]):
