@@ -168,8 +168,13 @@ def opened(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dic
     endpoint, location = store(), rest.load_table(namespace, table).metadata["location"].rstrip("/")
     prefix = urlsplit(location).path.lstrip("/")
     asked = access.below(endpoint, s3.client(endpoint), f"{prefix}/", session_name(location))
-    read = {one.key for one in asked if one.operation == "GET" and one.status in (200, 206)}
-    return {"files": sum(key.endswith(".parquet") for key in read)}
+    return {"files": len(readings(asked))}
+
+
+def readings(requests: Iterable[Access]) -> set[str]:
+    """The keys of Parquet files that these requests read, in whole or in part."""
+    got = (asked for asked in requests if asked.operation == "GET" and asked.status in (200, 206))
+    return {asked.key for asked in got if asked.key.endswith(".parquet")}
 
 
 def deletions(requests: Iterable[Access]) -> dict[str, Any]:
