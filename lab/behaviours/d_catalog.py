@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lab.behaviours.orders_steps import HDD, HISTORY, SSD, insert, read
-from lab.behaviours.refusals import BAD_REQUEST, FORBIDDEN, LOAD, OF_INSERT, OFF, REQUEST, claims, paced, refused
+from lab.behaviours.refusals import BAD_REQUEST, FORBIDDEN, LOAD, OF_INSERT, OFF, REQUEST, claims, paced, refused, ruled
 from lab.model import Access, Behaviour, Call, Claim, Expect, Outcome, Step, Variant
 from lab.tables.orders import ORDERS_V2
 
@@ -108,31 +108,33 @@ UNIFORM_DV = Behaviour(
     tags=("v2", "read", "access", "rules"),
 )
 _TABLE = {"namespace": "{namespace}", "table": "{table_name}"}
-ELSEWHERE = "s3://lab/warehouse/elsewhere"
+PATH, VERSIONS = "write.metadata.path", "write.metadata.previous-versions-max"
+
+
+def _set(key: str, value: str) -> tuple[Step, ...]:
+    sql = {"spark": f"ALTER TABLE {{table}} SET TBLPROPERTIES ('{key}' = '{value}')"}
+    call = Call("set_properties", {**_TABLE, "properties": {key: value}})
+    return (Step("set", sql, call), read(ORDERS_V2), *AFTER)
+
+
+def _unset(key: str, variants: str) -> tuple[Expect, ...]:
+    says = f"The table property {key} can't be set"
+    return refused("D-no-metadata-path", "set", says, BAD_REQUEST, variants=variants)
+
+
 METADATA_PATH = Behaviour(
     id="D-no-metadata-path",
-    title="write.metadata.path set on a managed table",
+    title="write.metadata.path and write.metadata.previous-versions-max set on a managed table",
     source="D, managed tables",
     document="write.metadata.path and write.metadata.previous-versions-max must not be set",
     table=ORDERS_V2,
-    steps=(
-        Step(
-            "set",
-            {"spark": f"ALTER TABLE {{table}} SET TBLPROPERTIES ('write.metadata.path' = '{ELSEWHERE}')"},
-            Call("set_properties", {**_TABLE, "properties": {"write.metadata.path": ELSEWHERE}}),
-        ),
-        read(ORDERS_V2),
-        *AFTER,
-    ),
+    steps=_set(PATH, "s3://lab/warehouse/elsewhere"),
     variants=paced(
-        Variant("rule", access=Access("unity-managed")),
-        Variant("rule-off", access=Access("unity-managed~off=D-no-metadata-path")),
+        *ruled("D-no-metadata-path", "unity-managed"),
+        *ruled("D-no-metadata-path", "unity-managed", name="versions", steps=_set(VERSIONS, "5")),
     ),
-    claims=claims(),
-    expect=(
-        *refused("D-no-metadata-path", "set", "The table property write.metadata.path can't be set", BAD_REQUEST),
-        OFF,
-    ),
+    claims=claims(variants="rule,versions"),
+    expect=(*_unset(PATH, "rule"), *_unset(VERSIONS, "versions"), OFF),
     tags=("v2", "write", "access", "rules"),
     kinds=("pyiceberg", "spark"),
 )
