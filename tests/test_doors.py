@@ -392,7 +392,10 @@ def test_keys_that_a_profile_narrows_are_told_by_its_claim(terms: str, narrowed:
     assert bool(lab.terms[-1].deny) == bool(narrowed)
     mine = MINE.entry(Access(terms), HOST, "aaaaaaaa")
     record = tmp_path / "record.jsonl"
-    lines = [{"path": "/x", "status": 200, "tag": mine.tag, "denied": ["s3:DeleteObject"]}, {"path": "/mark/the-mark"}]
+    lines = [
+        {"method": "GET", "path": "/x", "status": 200, "tag": mine.tag, "denied": ["s3:DeleteObject"]},
+        {"path": "/mark/the-mark"},
+    ]
     record.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
     class Told(SignOn):
