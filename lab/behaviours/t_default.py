@@ -94,6 +94,13 @@ WRITTEN_AS_NULL = Trap(
     },
     remedy="write the value, or write with Spark 4.1, Trino 483 or DuckDB",
 )
+TAKEN_AWAY = Trap(
+    "default-taken-away",
+    "The catalog takes a column's default away and answers that all went well",
+    "",
+    "lab.catalogs.amends.drop_defaults",  # the vendor's own code is not to be seen
+    remedy="look at the schema that the table has after CREATE or ALTER; write the value with each row",
+)
 FILTERED = Trap(
     "default-filtered-away",
     "A filter on a column with a default loses the rows that have it from the default",
@@ -157,6 +164,7 @@ CREATE = Behaviour(
             facts={"create.amended": ["T-default-create"], "schema.defaults": {}},
             generations="duckdb-*",
             rows={"read": ((1, Decimal("1000.00"), None), (2, Decimal("2000.00"), None))},
+            trap=TAKEN_AWAY,
         ),
         Expect(
             Outcome.SILENTLY_WRONG,
@@ -164,6 +172,7 @@ CREATE = Behaviour(
             variants="rule",
             facts={"create.amended": ["T-default-create"], "schema.defaults": {}},
             rows={"read": ((1, Decimal("1000.00"), None),)},
+            trap=TAKEN_AWAY,
         ),
         *_no_words("create"),
         gap(
@@ -213,6 +222,7 @@ ADDED = Behaviour(
             variants="rule",
             facts={"add.amended": ["T-default-add"], "schema.defaults": {"channel": [None, "web"]}},
             rows={"read": ((1, Decimal("1000.00"), None),)},
+            trap=TAKEN_AWAY,
         ),
         SPARK_3_2_NO_V3,
         trino_476(),
