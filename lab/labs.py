@@ -86,8 +86,9 @@ def open_run(selection: Selection, console: Console, chosen: Sequence[Case] | No
     todo = cases(selection) if chosen is None else list(chosen)
     if not todo:
         raise LabError("nothing to run: no behaviour of the selection has a pair among these generations")
-    needed = {g.name: g for case in todo for g in (case.writer, case.reader, selection.seed)}
-    if any(case.behaviour.table.files for case in todo):
+    asked = [case for case in todo if not case.variant.missing]
+    needed = {g.name: g for case in asked for g in (case.writer, case.reader, selection.seed)}
+    if any(case.behaviour.table.files for case in asked):
         needed |= {LIBRARY.name: LIBRARY, WRITER.name: WRITER}
     with opened(list(needed.values()), selection.places, console) as lab:
         run_id = lab.host.folder.name

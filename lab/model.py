@@ -94,6 +94,10 @@ class Generation:
 OWN = "@"  # in a generation's name: what follows is the user's name for an engine of his own
 
 
+# Whose a cell is that nothing here can run, so that its claim has a row all the same (see `Variant.missing`).
+NOBODY = Generation("nobody", "none", {}, ())
+
+
 def declared_name(generation: str) -> str:
     """The name that declarations speak of: `spark-4.1.1+iceberg-1.11.0` of `spark-4.1.1+iceberg-1.11.0@cluster`."""
     return generation.partition(OWN)[0]
@@ -392,6 +396,8 @@ class Variant:
     pairs: tuple[tuple[str, str], ...] | None = None  # instead of the behaviour's
     cure: Cure | None = None  # of the behaviour's failing variants: this one shows that it helps
     full: bool = False
+    # What the lab lacks to run it, and how it would be had: planned once, for NOBODY, where behaviours are named.
+    missing: str = ""
     access: Access | None = None  # of both engines, unless the second has its own; None: the lab's open door
     second_access: Access | None = None
 

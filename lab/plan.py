@@ -14,7 +14,7 @@ from lab.behaviours.pairs.feature import EVERY, QUICK, Feature
 from lab.catalogs import profile
 from lab.engines import GENERATIONS, LIBRARY
 from lab.errors import UsageError
-from lab.model import ENGINES, OWN, SAME, Behaviour, Cell, Generation, Step, Table, Variant, declared_name
+from lab.model import ENGINES, NOBODY, OWN, SAME, Behaviour, Cell, Generation, Step, Table, Variant, declared_name
 from lab.runtime.places import EMBEDDED, Places
 
 # One grammar everywhere: the command's and pytest's options, each a list of comma-separated globs.
@@ -139,7 +139,7 @@ def cases(selection: Selection) -> list[Case]:
     spell = spelling(selection.places)
     for behaviour in (_spelled(behaviour, spell) for behaviour in selection.behaviours):
         for variant in behaviour.variants:
-            if variant.full and not selection.full:
+            if (variant.full or variant.missing) and not selection.full:
                 continue
             for writer, reader in _pairs(behaviour, variant, selection.generations):
                 found.append(_case(behaviour, variant, writer, reader, selection.places))
@@ -222,7 +222,7 @@ def _case(behaviour: Behaviour, variant: Variant, writer: Generation, reader: Ge
 def chosen(lines: Iterable[dict[str, Any]], selection: Selection) -> list[dict[str, Any]]:
     """The cells of a record that a selection covers, in the plan's order; those no longer planned come last."""
     behaviours = [b.id for b in selection.behaviours]
-    generations = [g.name for g in selection.generations]
+    generations = [NOBODY.name, *(g.name for g in selection.generations)]
     order = {case.cell: place for place, case in enumerate(cases(selection))}
     found = {
         Cell(**line["cell"]): line  # of two of the same cell the later one counts
@@ -266,6 +266,9 @@ def steps_of(behaviour: Behaviour, variant: Variant) -> tuple[Step, ...]:
 def _pairs(
     behaviour: Behaviour, variant: Variant, generations: Sequence[Generation]
 ) -> Iterable[tuple[Generation, Generation]]:
+    if variant.missing:
+        yield NOBODY, NOBODY
+        return
     seen = set()
     taking_part = [generation for generation in generations if generation.kind in behaviour.kinds]
     for writers, readers in behaviour.pairs if variant.pairs is None else variant.pairs:

@@ -25,7 +25,7 @@ from lab.report.line import FAILED, Line, expected
 from lab.stores import seaweedfs
 from lab.stores.access import Access
 from lab.tables import look
-from lab.tables.look import deletions
+from lab.tables.look import deletions, readings
 
 LOCATION = "s3://lab/warehouse/ns/t"
 DELETE = "s3:DeleteObject"
@@ -219,6 +219,22 @@ def delete(key: str, status: int = 204) -> str:
 )
 def test_deletes_are_counted_with_those_of_nothing(requests: list[str], told: tuple[int, ...]) -> None:
     assert tuple(deletions(asked(*requests)).values()) == told
+
+
+@pytest.mark.parametrize(
+    ("key", "operation", "status", "read"),
+    [
+        ("a.parquet", "GET", 200, 1),
+        ("a.parquet", "GET", 206, 1),
+        ("a.parquet", "GET", 403, 0),
+        ("a.parquet", "HEAD", 200, 0),
+        ("a.parquet", "PUT", 200, 0),
+        ("m.avro", "GET", 200, 0),
+    ],
+)
+def test_a_file_is_opened_when_something_of_it_was_read(key: str, operation: str, status: int, read: int) -> None:
+    requests = [logged(f"REST.{operation}.OBJECT", key, status)] * 2
+    assert len(readings(asked(*requests))) == read
 
 
 # ---------------------------------------------------------------- what nobody refers to

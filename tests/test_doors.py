@@ -378,6 +378,33 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
     assert end == record.stat().st_size
 
 
+@pytest.mark.parametrize(
+    ("terms", "narrowed"),
+    [
+        ("horizon-no-delete", ["H-delete-403"]),
+        ("horizon-no-delete~off=H-delete-403", []),
+        ("horizon", []),  # there it is a property of the table that narrows its keys
+    ],
+)
+def test_keys_that_a_profile_narrows_are_told_by_its_claim(terms: str, narrowed: list[str], tmp_path: Path) -> None:
+    lab = Lab()
+    lab.as_(Access(terms), "GET", ORDERS)
+    assert bool(lab.terms[-1].deny) == bool(narrowed)
+    mine = MINE.entry(Access(terms), HOST, "aaaaaaaa")
+    record = tmp_path / "record.jsonl"
+    lines = [
+        {"method": "GET", "path": "/x", "status": 200, "tag": mine.tag, "denied": ["s3:DeleteObject"]},
+        {"path": "/mark/the-mark"},
+    ]
+    record.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    class Told(SignOn):
+        def _marked(self, entry: Entry) -> bytes:
+            return b"the-mark"
+
+    assert Told(MINE.secret, str(record)).asked(mine, 0)[0]["narrowed"] == narrowed
+
+
 def test_what_an_engine_is_told_is_recorded_without_its_secrets() -> None:
     entry = MINE.entry(Access("horizon~token-seconds=9"), HOST, "cafe")
     told = entry.told(

@@ -54,6 +54,8 @@ from lab.model import Access
         ),
         ("W-clone-vending", "horizon", "GET", ORDERS, None, {"properties": {"lab.horizon.cloned": "true"}}),
         ("W-owner-volume", "horizon", "GET", ORDERS, None, {"properties": {"lab.horizon.volume-revoked": "true"}}),
+        ("W-not-writable", "horizon", "GET", ORDERS, None, {"properties": {"lab.horizon.external": "true"}}),
+        ("D-uniform-dv", "unity-uniform", "GET", ORDERS, None, {"properties": {"lab.delta.deletion-vectors": "on"}}),
         ("W-policies", "horizon", "POST", ORDERS, DDL, {"properties": {"lab.horizon.policy": "masking"}}),
         ("W-not-writable", "horizon", "POST", ORDERS, DDL, {"properties": {"lab.horizon.read-only": "kms"}}),
         ("W-no-v3-write", "horizon-preview", "POST", ORDERS, DDL, {"format-version": 3}),

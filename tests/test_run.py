@@ -200,6 +200,17 @@ def test_what_is_missing_is_not_run_and_no_fault(engines: Engines, tmp_path: Pat
     assert run.broken == set()
 
 
+def test_what_nobody_can_run_is_told_and_nothing_is_started_for_it(engines: Engines, tmp_path: Path) -> None:
+    run = ran(tmp_path, "D-runtime-v3,D-no-shallow-clone", "trino-483", FakeLab({"trino-483": LabError("started")}))
+    assert outcomes(run) == dict.fromkeys(
+        ("D-runtime-v3/vendor[nobody]", "D-no-shallow-clone/vendor[nobody]"), Outcome.NOT_RUN
+    )
+    assert engines.connected == []
+    assert run.broken == set()
+    (told, _) = (line for line in read(run.recorder.path) if line["type"] == "cell")
+    assert told["missing"].startswith("D-runtime-v3/vendor: a Databricks workspace")
+
+
 def test_an_engine_that_does_not_start_is_told_as_broken(engines: Engines, tmp_path: Path) -> None:
     run = ran(tmp_path, "H-v3-read", "trino-483", FakeLab({"trino-483": LabError("read its log")}))
     assert list(outcomes(run).values()) == [Outcome.NOT_RUN]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lab.behaviours.orders_steps import HDD, HISTORY, SSD, insert, read
-from lab.behaviours.refusals import BAD_REQUEST, FORBIDDEN, OF_INSERT, OFF, REQUEST, claims, paced, refused
+from lab.behaviours.refusals import BAD_REQUEST, FORBIDDEN, LOAD, OF_INSERT, OFF, REQUEST, claims, paced, refused, ruled
 from lab.model import Access, Behaviour, Call, Claim, Expect, Outcome, Step, Variant
 from lab.tables.orders import ORDERS_V2
 
@@ -25,6 +25,11 @@ MATRIX = Behaviour(
         Variant("managed", access=Access("unity-managed")),
         Variant("uniform", access=Access(NO_LAG)),
         Variant("uniform-off", access=Access(f"{NO_LAG}~off=D-matrix")),
+        Variant(
+            "real-delta",
+            missing="a Delta table: Spark with delta-spark, delta-iceberg and the Hive metastore that open-source "
+            "UniForm writes to, as a generation of its own; here an Iceberg table stands for what UniForm shows of it",
+        ),
     ),
     claims=(Claim("*", Outcome.WORKS, variants="managed"), *claims(variants="uniform")),
     expect=(
@@ -72,32 +77,64 @@ LAGGING = Behaviour(
     ),
     tags=("v2", "read", "access", "rules"),
 )
-_TABLE = {"namespace": "{namespace}", "table": "{table_name}"}
-ELSEWHERE = "s3://lab/warehouse/elsewhere"
-METADATA_PATH = Behaviour(
-    id="D-no-metadata-path",
-    title="write.metadata.path set on a managed table",
-    source="D, managed tables",
-    document="write.metadata.path and write.metadata.previous-versions-max must not be set",
+VECTORS = {"lab.delta.deletion-vectors": "on"}  # what its vendor knows of the Delta table, told to the gateway
+UNIFORM_DV = Behaviour(
+    id="D-uniform-dv",
+    title="A Delta table with deletion vectors, through UniForm",
+    source="D, UniForm",
+    document="UniForm needs deletion vectors off",
     table=ORDERS_V2,
-    steps=(
-        Step(
-            "set",
-            {"spark": f"ALTER TABLE {{table}} SET TBLPROPERTIES ('write.metadata.path' = '{ELSEWHERE}')"},
-            Call("set_properties", {**_TABLE, "properties": {"write.metadata.path": ELSEWHERE}}),
-        ),
-        read(ORDERS_V2),
-        *AFTER,
-    ),
+    steps=(read(ORDERS_V2), *AFTER),
     variants=paced(
-        Variant("rule", access=Access("unity-managed")),
-        Variant("rule-off", access=Access("unity-managed~off=D-no-metadata-path")),
+        Variant("rule", access=Access(NO_LAG), properties=VECTORS),
+        Variant("rule-off", access=Access(f"{NO_LAG}~off=D-uniform-dv"), properties=VECTORS),
+        Variant("vectors-off", access=Access(NO_LAG)),
     ),
     claims=claims(),
     expect=(
-        *refused("D-no-metadata-path", "set", "The table property write.metadata.path can't be set", BAD_REQUEST),
+        *refused(
+            "D-uniform-dv",
+            "read",
+            "The Delta table has deletion vectors enabled",
+            BAD_REQUEST,
+            duckdb=LOAD,
+            why="the catalog has no Iceberg metadata to show of it, and no setting of a reader helps: ALTER TABLE … "
+            "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false') and REORG TABLE … APPLY (PURGE), at "
+            "the vendor's",
+        ),
         OFF,
+        Expect(Outcome.WORKS, "with deletion vectors off UniForm shows the table", variants="vectors-off"),
     ),
+    tags=("v2", "read", "access", "rules"),
+)
+_TABLE = {"namespace": "{namespace}", "table": "{table_name}"}
+PATH, VERSIONS = "write.metadata.path", "write.metadata.previous-versions-max"
+
+
+def _set(key: str, value: str) -> tuple[Step, ...]:
+    sql = {"spark": f"ALTER TABLE {{table}} SET TBLPROPERTIES ('{key}' = '{value}')"}
+    call = Call("set_properties", {**_TABLE, "properties": {key: value}})
+    return (Step("set", sql, call), read(ORDERS_V2), *AFTER)
+
+
+def _unset(key: str, variants: str) -> tuple[Expect, ...]:
+    says = f"The table property {key} can't be set"
+    return refused("D-no-metadata-path", "set", says, BAD_REQUEST, variants=variants)
+
+
+METADATA_PATH = Behaviour(
+    id="D-no-metadata-path",
+    title="write.metadata.path and write.metadata.previous-versions-max set on a managed table",
+    source="D, managed tables",
+    document="write.metadata.path and write.metadata.previous-versions-max must not be set",
+    table=ORDERS_V2,
+    steps=_set(PATH, "s3://lab/warehouse/elsewhere"),
+    variants=paced(
+        *ruled("D-no-metadata-path", "unity-managed"),
+        *ruled("D-no-metadata-path", "unity-managed", name="versions", steps=_set(VERSIONS, "5")),
+    ),
+    claims=claims(variants="rule,versions"),
+    expect=(*_unset(PATH, "rule"), *_unset(VERSIONS, "versions"), OFF),
     tags=("v2", "write", "access", "rules"),
     kinds=("pyiceberg", "spark"),
 )

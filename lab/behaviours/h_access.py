@@ -9,9 +9,11 @@ from lab.behaviours.orders_steps import HISTORY, SSD, insert, read
 from lab.behaviours.refusals import (
     BAD_REQUEST,
     FORBIDDEN,
+    LIBRARY,
     LOAD,
     OF_INSERT,
     OFF,
+    OTHER_LIBRARIES,
     REQUEST,
     UNAUTHORIZED,
     claims,
@@ -222,6 +224,12 @@ DDL_PRIVILEGES = Behaviour(
     ),
     tags=("v2", "write", "access"),
 )
+
+
+def _mine(op: str, **args: object) -> Call:
+    return Call(op, {"namespace": "{namespace}", "table": "MINE", **args})
+
+
 CREATED = Behaviour(
     id="W-ddl-dml",
     title="Who makes a table owns it: CREATE, ALTER, RENAME, DROP",
@@ -235,23 +243,34 @@ CREATED = Behaviour(
                 "spark": "CREATE TABLE lab.{namespace}.MINE (n int, v string) USING iceberg",
                 "*": "CREATE TABLE lab.{namespace}.MINE (n int, v varchar)",
             },
+            _mine("create_table", schema=[("n", "int", False), ("v", "string", False)]),
         ),
-        Step("insert", "INSERT INTO lab.{namespace}.MINE VALUES (1, 'a'), (2, 'b')"),
+        Step(
+            "insert",
+            "INSERT INTO lab.{namespace}.MINE VALUES (1, 'a'), (2, 'b')",
+            _mine("append", rows=[{"n": 1, "v": "a"}, {"n": 2, "v": "b"}]),
+        ),
         Step(
             "alter",
             {
                 "spark": "ALTER TABLE lab.{namespace}.MINE ADD COLUMN w string",
                 "*": "ALTER TABLE lab.{namespace}.MINE ADD COLUMN w varchar",
             },
+            _mine("add_column", name="w", type="string"),
         ),
-        Step("update", "UPDATE lab.{namespace}.MINE SET w = 'c' WHERE n = 1"),
-        Step("delete", "DELETE FROM lab.{namespace}.MINE WHERE n = 2"),
-        Step("read", "SELECT * FROM lab.{namespace}.MINE", truth=((1, "a", "c"),)),
+        Step(
+            "update",
+            "UPDATE lab.{namespace}.MINE SET w = 'c' WHERE n = 1",
+            _mine("update", filter="n == 1", set={"w": "c"}),
+        ),
+        Step("delete", "DELETE FROM lab.{namespace}.MINE WHERE n = 2", _mine("delete", filter="n == 2")),
+        Step("read", "SELECT * FROM lab.{namespace}.MINE", _mine("scan"), truth=((1, "a", "c"),)),
         Step(
             "truncate",
             {"duckdb": "DELETE FROM lab.{namespace}.MINE", "*": "TRUNCATE TABLE lab.{namespace}.MINE"},
+            _mine("delete", filter="n is not null"),
         ),
-        Step("empty", "SELECT * FROM lab.{namespace}.MINE", truth=()),
+        Step("empty", "SELECT * FROM lab.{namespace}.MINE", _mine("scan"), truth=()),
         Step(
             "rename",
             {
@@ -259,8 +278,13 @@ CREATED = Behaviour(
                 "trino": "ALTER TABLE lab.{namespace}.MINE RENAME TO lab.{namespace}.OURS",
                 "duckdb": "ALTER TABLE lab.{namespace}.MINE RENAME TO OURS",
             },
+            _mine("rename_table", to="OURS"),
         ),
-        Step("drop", "DROP TABLE lab.{namespace}.OURS"),
+        Step(
+            "drop",
+            "DROP TABLE lab.{namespace}.OURS",
+            Call("drop_table", {"namespace": "{namespace}", "table": "OURS"}),
+        ),
         Step("leftovers", look="leftovers", always=True),
     ),
     variants=paced(Variant(access=as_("engineer", f"{HORIZON}~off=W-cow-only"))),
@@ -280,7 +304,6 @@ CREATED = Behaviour(
         ),
     ),
     tags=("v2", "write", "access"),
-    kinds=("duckdb", "spark", "trino"),
 )
 
 # ---------------------------------------------------------------- how one signs on
@@ -489,6 +512,47 @@ VENDING_SCOPE = Behaviour(
         ),
     ),
     tags=("v2", "access"),
+)
+
+_SCAN = Call("scan", {"namespace": "{namespace}", "table": "{table_name}"})
+RENEWAL = Behaviour(
+    id="H-vending-renewal",
+    title="Keys that Iceberg's library gets anew by the endpoint that the catalog names",
+    source="the lab's own question, next to H, connection settings",
+    document=None,
+    table=ORDERS_V2,
+    steps=(Step("read", call=_SCAN, truth=ORDERS_V2.rows),),
+    kinds=("iceberg",),
+    variants=tuple(
+        Variant(name, generations, access=Access(door, by=by), full=seldom or name.endswith("-off"))
+        for generations, seldom in ((LIBRARY, False), (OTHER_LIBRARIES, True))
+        for name, door, by in (
+            ("credential", HORIZON, "credential"),
+            ("credential-off", f"{HORIZON}~off=H-token-expiry", "credential"),
+            ("token", HORIZON, "token"),
+        )
+    ),
+    expect=(
+        Expect(
+            Outcome.REFUSED_BY_RULE,
+            "1.7 and 1.8 ask the endpoint for keys even though the table came with some, and show it the token of "
+            "their properties (VendedCredentialsProvider.fetchCredentials): who signs on by a credential has none "
+            "there, and no file can be read. 1.9 signs on for it",
+            generations="iceberg-java-1.7*,iceberg-java-1.8*",
+            variants="credential",
+            failure=Chain((("NotAuthorizedException", "no token was shown"),)),
+            at="read",
+            facts={"read.rules": ["H-token-expiry"]},
+        ),
+        Expect(
+            Outcome.WORKS,
+            "up to 1.6 the library knows no such endpoint; since 1.9 it signs on at it as at the catalog",
+            variants="credential",
+        ),
+        OFF,
+        Expect(Outcome.WORKS, "a token among the properties is shown to the endpoint by every release"),
+    ),
+    tags=("v2", "read", "access"),
 )
 
 # ---------------------------------------------------------------- a federation

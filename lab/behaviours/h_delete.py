@@ -11,8 +11,24 @@ from dataclasses import replace
 from typing import Any
 
 from lab.behaviours.orders_steps import HISTORY, SSD, WRITTEN, delete, insert, read, set_quantity
+from lab.behaviours.refusals import paced
 from lab.catalogs import DENY, GRANT
-from lab.model import Behaviour, Call, Chain, Claim, Control, Cure, Expect, Outcome, Step, Table, Trap, Variant, Where
+from lab.model import (
+    Access,
+    Behaviour,
+    Call,
+    Chain,
+    Claim,
+    Control,
+    Cure,
+    Expect,
+    Outcome,
+    Step,
+    Table,
+    Trap,
+    Variant,
+    Where,
+)
 from lab.tables.orders import ORDERS_V2, order
 
 KEYBOARD, MOUSE, MONITOR = ORDERS_V2.rows
@@ -309,6 +325,48 @@ BUCKET = Behaviour(
         NO_EMPTY_FILES,
     ),
     tags=("v2", "write", "access"),
+)
+
+VOLUME = "horizon-no-delete~off=W-cow-only"  # so that who copies on write and who does not are both asked
+HORIZON = Behaviour(
+    id="H-delete-403-horizon",
+    title="UPDATE at a catalog whose volume allows no s3:DeleteObject",
+    source="H, verification 1, UPDATE fails with 403 on s3:DeleteObject",
+    document="INSERT succeeds; a copy-on-write UPDATE on Spark 3.2 fails with 403 on s3:DeleteObject",
+    table=ORDERS_V2,
+    steps=UPDATE,
+    variants=paced(
+        Variant("rule", settings=AS_DOCUMENTED, access=Access(VOLUME)),
+        Variant("rule-off", settings=AS_DOCUMENTED, access=Access(f"{VOLUME}~off=H-delete-403")),
+        Variant(
+            "partitions-1",
+            "spark-3.2*",
+            settings=ONE,
+            access=Access(VOLUME),
+            cure=replace(ONE_PARTITION, variants="rule"),
+        ),
+    ),
+    claims=(Claim("spark-3.2*", Outcome.REFUSED_BY_RULE, variants="rule"),),
+    expect=(
+        replace(
+            REFUSED_3_2,
+            outcome=Outcome.REFUSED_BY_RULE,
+            variants="rule",
+            at="update",
+            facts={**UNCHANGED, "insert.narrowed": ["H-delete-403"], "update.rules": []},
+        ),
+        Expect(
+            Outcome.WORKS,
+            ALLOWED_3_2,
+            generations="spark-3.2*",
+            variants="rule-off",
+            facts={"insert.narrowed": [], **empty_files(199)},
+        ),
+        Expect(Outcome.WORKS, ONE_TASK, variants="partitions-1", facts=NO_DELETES),
+        replace(NO_EMPTY_FILES, variants="rule", facts={**NO_DELETES, "insert.narrowed": ["H-delete-403"]}),
+        NO_EMPTY_FILES,
+    ),
+    tags=("v2", "write", "access", "rules"),
 )
 
 # ---------------------------------------------------------------- newer engines, maintenance

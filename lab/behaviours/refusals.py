@@ -19,7 +19,7 @@ Left = Mapping[str, tuple[int, int]]  # generations → orphan files of data and
 OF_INSERT: Left = {"spark-*": (0, 0), "trino-*": (1, 0), "duckdb-*": (0, 2), "pyiceberg-*": (1, 2)}
 _LEFT = {
     (0, 0): "nothing is left in the store",
-    (1, 0): "the engine deletes manifests, not its data file: one orphan, which nobody is told of",
+    (1, 0): "the engine deletes manifests, not the file that it wrote: one orphan, which nobody is told of",
     (2, 0): "the engine deletes manifests; its data file and its delete file stay as orphans",
     (0, 2): "the engine deletes its data file, not the manifest and the manifest list: orphans",
     (0, 3): "the engine deletes its data files, not the two manifests and the manifest list: orphans",
@@ -32,11 +32,16 @@ _LEFT = {
 EVERY_DAY, NAMED = "duckdb-*,pyiceberg-*,spark-3.5*,trino-483", "spark-3.2*,spark-4*,trino-476"
 
 
+LIBRARY = "iceberg-java-1.11*"
+OTHER_LIBRARIES = ",".join(f"iceberg-java-1.{minor}*" for minor in (4, 5, 6, 7, 8, 9, 10, 12))
+
+
 def paced(*variants: Variant) -> tuple[Variant, ...]:
     """These variants for one generation of each kind every day, and for all when behaviours are named; so are twins."""
     told: list[Variant] = []
     for variant in variants:
-        often = [variant.generations] if variant.generations != "*" else [EVERY_DAY, NAMED]
+        of_all = variant.generations == "*" and not variant.missing
+        often = [EVERY_DAY, NAMED] if of_all else [variant.generations]
         for globs in often:
             seldom = variant.full or globs == NAMED or variant.name.endswith("-off")
             told.append(replace(variant, generations=globs, full=seldom))
@@ -73,7 +78,8 @@ def refused(
     where: the look that tells of leftovers, `orphans` of the table or `leftovers` below its namespace; "" for none.
     history: operations of the table's snapshots, which are as before. Empty where nobody looks.
     """
-    classes = {"spark": _JAVA[status], "trino": _JAVA[status], "duckdb": duckdb, "pyiceberg": _PYTHON[status]}
+    java = _JAVA[status]
+    classes = {"spark": java, "trino": java, "duckdb": duckdb, "pyiceberg": _PYTHON[status], "iceberg": java}
     facts: dict[str, Any] = {f"{at}.rules": [claim]}
     facts |= {"history.operations": list(history)} if history else {}
     told = []

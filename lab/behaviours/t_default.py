@@ -94,6 +94,16 @@ WRITTEN_AS_NULL = Trap(
     },
     remedy="write the value, or write with Spark 4.1, Trino 483 or DuckDB",
 )
+TAKEN_AWAY = Trap(
+    "default-taken-away",
+    "The catalog takes a column's default away and answers that all went well",
+    "",
+    {  # who asks and does not look at the answer: the vendor's own code is not to be seen
+        "duckdb-*": "duckdb::IcebergCreateTableRequest::CreateIcebergSchema",
+        "trino-*": "io.trino.plugin.iceberg.IcebergMetadata.addColumn",
+    },
+    remedy="look at the schema that the table has after CREATE or ALTER; write the value with each row",
+)
 FILTERED = Trap(
     "default-filtered-away",
     "A filter on a column with a default loses the rows that have it from the default",
@@ -123,6 +133,8 @@ def _no_words(at: str) -> tuple[Expect, ...]:
     )
 
 
+NO_CODEC = "s3tables~off=T-codec"  # so that what the catalog amends is the default alone
+SAY_DEFAULT = "duckdb-*,trino-483"  # who says a default to a catalog
 NULLS = Control("say-default", "spark-4.0.1+iceberg-1.10.0", "T-default-write", writer="duckdb-1.5.5")
 CREATE = Behaviour(
     id="T-default-create",
@@ -142,8 +154,29 @@ CREATE = Behaviour(
         SCHEMA,
     ),
     kinds=("duckdb", "spark", "trino"),
-    claims=(Claim("spark-4.1*", Outcome.SILENTLY_WRONG),),
+    variants=(Variant(), *paced(*ruled("T-default-create", NO_CODEC, generations=SAY_DEFAULT))),
+    claims=(
+        Claim("spark-4.1*", Outcome.SILENTLY_WRONG),
+        Claim("*", Outcome.SILENTLY_WRONG, variants="rule"),
+    ),
     expect=(
+        Expect(
+            Outcome.SILENTLY_WRONG,
+            "the catalog takes the defaults out of the request and answers that the table is made: new rows get null",
+            variants="rule",
+            facts={"create.amended": ["T-default-create"], "schema.defaults": {}},
+            generations="duckdb-*",
+            rows={"read": ((1, Decimal("1000.00"), None), (2, Decimal("2000.00"), None))},
+            trap=TAKEN_AWAY,
+        ),
+        Expect(
+            Outcome.SILENTLY_WRONG,
+            "the catalog takes the defaults out of the request and answers that the table is made: new rows get null",
+            variants="rule",
+            facts={"create.amended": ["T-default-create"], "schema.defaults": {}},
+            rows={"read": ((1, Decimal("1000.00"), None),)},
+            trap=TAKEN_AWAY,
+        ),
         *_no_words("create"),
         gap(
             "spark-*",
@@ -179,8 +212,21 @@ ADDED = Behaviour(
         SCHEMA,
     ),
     kinds=("duckdb", "spark", "trino"),
-    claims=(Claim("spark-4.1*", Outcome.SILENTLY_WRONG),),
+    variants=(Variant(), *paced(*ruled("T-default-add", NO_CODEC, generations=SAY_DEFAULT))),
+    claims=(
+        Claim("spark-4.1*", Outcome.SILENTLY_WRONG),
+        Claim("*", Outcome.SILENTLY_WRONG, variants="rule"),
+    ),
     expect=(
+        Expect(
+            Outcome.SILENTLY_WRONG,
+            "the catalog takes the initial default out of the request: rows from before read null, new ones get the "
+            "default",
+            variants="rule",
+            facts={"add.amended": ["T-default-add"], "schema.defaults": {"channel": [None, "web"]}},
+            rows={"read": ((1, Decimal("1000.00"), None),)},
+            trap=TAKEN_AWAY,
+        ),
         SPARK_3_2_NO_V3,
         trino_476(),
         gap(
@@ -221,8 +267,8 @@ SET_DEFAULT = Behaviour(
         SCHEMA,
     ),
     kinds=("duckdb", "spark", "trino"),
-    variants=(Variant(), *paced(*ruled("T-default-set", "s3tables", generations="duckdb-*,trino-483"))),
-    claims=(Claim("spark-4.1*", REFUSED), *claims("duckdb-*,trino-483")),
+    variants=(Variant(), *paced(*ruled("T-default-set", "s3tables", generations=SAY_DEFAULT))),
+    claims=(Claim("spark-4.1*", REFUSED), *claims(SAY_DEFAULT)),
     expect=(
         *refused(
             "T-default-set",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lab.behaviours.known import SPARK_3_2_NO_V3
+from lab.behaviours.refusals import paced, ruled
 from lab.behaviours.t_known import create, trino_476
 from lab.model import Behaviour, Claim, Expect, Outcome, Step, Variant
 from lab.tables.types import ORDERS
@@ -81,10 +82,18 @@ CODEC = Behaviour(
     document="tables created there carry write.parquet.compression-codec = zstd",
     table=ORDERS,
     steps=(MADE, Step("schema", look="schema")),
-    claims=(Claim("spark-4.1*", Outcome.WORKS, facts={"schema.codec": "zstd"}),),
+    variants=(Variant(), *paced(*ruled("T-codec", "s3tables"))),
+    claims=(Claim("spark-4.1*", Outcome.WORKS, variants="default,rule", facts={"schema.codec": "zstd"}),),
     expect=(
         SPARK_3_2_NO_V3,
         trino_476(),
+        Expect(
+            Outcome.WORKS,
+            "the vendor's catalog gives the property to a table whose client names none, as Iceberg's library does",
+            generations="duckdb-*,pyiceberg-*,spark-*",
+            variants="rule",
+            facts={"schema.codec": "zstd", "create.amended": ["T-codec"]},
+        ),
         Expect(
             Outcome.WORKS,
             "Trino's request names a property for every default of the catalog's, and this one it takes away",

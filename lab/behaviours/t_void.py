@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lab.behaviours.known import PYICEBERG_NO_V3_WRITE, SPARK_3_2_NO_V3
+from lab.behaviours.refusals import paced, ruled
 from lab.behaviours.t_known import (
     NO_ICEBERG_TYPE,
     TRINO_TYPE,
@@ -189,17 +190,48 @@ VOID_REQUIRED = Behaviour(
     tags=("v3", "types"),
 )
 
+ALTER = Step(
+    "alter",
+    "ALTER TABLE {table} ALTER COLUMN reserved TYPE string",
+    on("alter", change="widen", column="reserved", to="string"),
+)
+# PyIceberg writes no row into v3; the column alone is altered.
+BY_PYICEBERG = (CREATE, ALTER, replace(SCHEMA, always=True))
 VOID_ALTER = Behaviour(
     id="T-void-alter",
     title="A type for a column of none",
     source="T, staging_events: ALTER COLUMN reserved TYPE string",
     document="refused by the catalog (S3 Tables): Malformed request: The specified metadata is not valid",
     table=STAGING_EVENTS,
-    steps=(CREATE, INSERT, Step("alter", {"*": "ALTER TABLE {table} ALTER COLUMN reserved TYPE string"})),
-    claims=(Claim("spark-4.1*", REFUSED),),
-    kinds=("spark",),
+    steps=(CREATE, INSERT, ALTER),
+    variants=(
+        Variant(generations="spark-*"),
+        Variant(generations="pyiceberg-*", steps=BY_PYICEBERG),
+        *paced(*ruled("T-void-alter", "s3tables", generations="spark-*")),
+        *paced(*ruled("T-void-alter", "s3tables", generations="pyiceberg-*", steps=BY_PYICEBERG)),
+    ),
+    claims=(
+        Claim("spark-4.1*", REFUSED, variants="default,rule"),
+        Claim("pyiceberg-*", Outcome.REFUSED_BY_RULE, variants="rule"),
+    ),
+    kinds=("pyiceberg", "spark"),
     expect=(
         NO_TYPE[0],
+        Expect(
+            Outcome.REFUSED_BY_RULE,
+            "PyIceberg follows the specification and asks for the new type; the vendor's catalog refuses it",
+            generations="pyiceberg-*",
+            variants="rule",
+            failure=Chain((("BadRequestError", "Malformed request: The specified metadata is not valid"),)),
+            at="alter",
+            facts={"alter.rules": ["T-void-alter"], "schema.types": dict(COLUMNS)},
+        ),
+        Expect(
+            Outcome.WORKS,
+            "the specification lets unknown become any type; PyIceberg and the reference catalog follow it",
+            generations="pyiceberg-*",
+            facts={"schema.types": {**dict(COLUMNS), "reserved": "string"}},
+        ),
         Expect(
             Outcome.ERROR,
             "the specification lets unknown become any type; Iceberg's SchemaUpdate does not, so the request never "

@@ -102,16 +102,20 @@ class SignOn:
         """What the gateway noted of a session since `offset` in its record, and the offset now.
 
         `rules`: claims whose rules refused something, `amended`: those that changed something, `narrowed`: those by
-        which vended keys can't write, `tokens`: how many the token endpoint gave out, `statuses`: of refused requests.
-        Each once, in its order. Raises LabError when the record does not keep up.
+        which vended keys lack something, `tokens`: how many the token endpoint gave out, `statuses`: of refused
+        requests. Each once, in its order. Raises LabError when the record does not keep up.
         """
         new, offset = self._until(self._marked(entry), offset)
         noted = (json.loads(line) for line in new.splitlines() if entry.tag.encode() in line)
         lines = [line for line in noted if line.get("tag") == entry.tag]
+        narrowed = [line["narrowed"] for line in lines if "narrowed" in line]
+        door = profiles.door(entry.terms)
+        if door.settings["vending-deny"] and any("denied" in line for line in lines):
+            narrowed.append(door.settings["vending-claim"])
         return {
             "rules": list(dict.fromkeys(line["rule"] for line in lines if "rule" in line)),
             "amended": list(dict.fromkeys(claim for line in lines for claim in line.get("amended", ()))),
-            "narrowed": list(dict.fromkeys(line["narrowed"] for line in lines if "narrowed" in line)),
+            "narrowed": list(dict.fromkeys(narrowed)),
             "tokens": sum(line["path"].endswith(TOKENS) and line["status"] == 200 for line in lines),
             "statuses": list(dict.fromkeys(line["status"] for line in lines if "rule" in line)),
         }, offset

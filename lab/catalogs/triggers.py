@@ -208,6 +208,11 @@ async def delegated(asked: Asked, marked: str) -> Why:
     return await _marked(asked, marked)
 
 
+async def loaded(asked: Asked, marked: str) -> Why:
+    """a table that has the property `marked`, loaded with keys or without"""
+    return await _marked(asked, marked) if asked.operation.names[0].startswith("LOAD_TABLE") else None
+
+
 async def written(asked: Asked, marked: str = "") -> Why:
     """any commit to a table, of one with the property `marked` where that is given"""
     if not asked.operation.commits:
@@ -246,6 +251,6 @@ TRIGGERS: Mapping[str, Trigger] = {
     trigger.__name__.replace("_", "-"): trigger
     for trigger in (
         *(operation, created_with_data, location, files, refs, rollback, upgrade, format_version, types, properties),
-        *(transforms, changed_type, changed_default, delegated, written),
+        *(transforms, changed_type, changed_default, delegated, loaded, written),
     )
 }

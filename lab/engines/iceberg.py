@@ -16,6 +16,8 @@ commits what no SQL makes. A statement is a `Call`; names are case-sensitive, a 
     commit(namespace, table, data, deletes)
         one snapshot of these files, each in the words of the REST specification's ContentFile
         (`{"spec-id": 0, "content": "data", "file-path": …}`), metrics and bounds included. Since 1.10
+    delete_equal(namespace, table, column, value)
+        one snapshot that deletes the rows whose `column` is `value`, by an equality delete: as Flink's upsert does it
     set_statistics(namespace, table, blobs)
         a Puffin file of the current snapshot: {"type", "fields" (ids), "properties", "content" (bytes)} of each blob
     set_partition_statistics(namespace, table)
@@ -36,6 +38,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError
 
 from lab.engines import environment, jvm, rest_properties, split
@@ -134,6 +137,7 @@ class Session:
                 self.alter,
                 self.set_property,
                 self.commit,
+                self.delete_equal,
                 self.set_statistics,
                 self.set_partition_statistics,
                 self.write,
@@ -215,6 +219,17 @@ class Session:
         for file in deletes:
             snapshot.addDeletes(self._content(loaded, file))
         snapshot.commit()
+        return Rows()
+
+    def delete_equal(self, namespace: str, table: str, column: str, value: Any) -> Rows:
+        loaded = self._catalog.loadTable(self._name(namespace, table))
+        key = loaded.schema().select(self._strings([column]))
+        writer = self._equality_deletes(loaded, key, f"{loaded.location()}/data/{uuid.uuid4()}-deletes.parquet")
+        record = self._iceberg.data.GenericRecord.create(key)
+        record.setField(column, value)
+        writer.write(record)
+        writer.close()
+        loaded.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
         return Rows()
 
     def set_statistics(self, namespace: str, table: str, blobs: Sequence[Mapping[str, Any]]) -> Rows:
@@ -310,6 +325,20 @@ class Session:
         for place, text in enumerate(texts):
             array[place] = text
         return array
+
+    def _equality_deletes(self, table: Any, key: Any, place: str) -> Any:
+        """A writer of an unpartitioned table's equality deletes by the columns of `key`."""
+        data, ids = self._iceberg.data, self._gateway.new_array(self._gateway.jvm.int, key.columns().size())
+        for at, column in enumerate(key.columns()):
+            ids[at] = column.fieldId()
+        metadata = self._iceberg.encryption.EncryptionKeyMetadata.EMPTY
+        file = self._iceberg.encryption.EncryptedFiles.encryptedOutput(table.io().newOutputFile(place), metadata)
+        if isinstance(data.GenericAppenderFactory, JavaClass):  # until 1.11; its successor is public since 1.11
+            factory = data.GenericAppenderFactory(table.schema(), table.spec(), ids, key, None)
+            return factory.newEqDeleteWriter(file, self._iceberg.FileFormat.PARQUET, None)
+        builder = getattr(data, "GenericFileWriterFactory$Builder")(table)
+        factory = builder.equalityFieldIds(ids).equalityDeleteRowSchema(key).build()
+        return factory.newEqualityDeleteWriter(file, table.spec(), None)
 
     def _content(self, table: Any, file: Mapping[str, Any]) -> Any:
         tree = self._gateway.jvm.com.fasterxml.jackson.databind.ObjectMapper().readTree(json.dumps(file))

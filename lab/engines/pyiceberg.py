@@ -13,6 +13,8 @@ dicts by column name; a column left out is null.
         schema: (name, Iceberg type, required) each; properties may hold `format-version`;
         partition: (column, transform) each, the transform in Iceberg's words (`day`, `bucket[16]`)
     drop_table(namespace, table, purge)
+    rename_table(namespace, table, to)
+        `to`: a name in the same namespace
     alter(namespace, table, change, column, to)
         change: add, drop, rename, widen or first; to: the type of an added or widened column, the new name
     partition_by(namespace, table, remove, add)

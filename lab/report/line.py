@@ -38,7 +38,10 @@ def failing(line: Line) -> Mapping[str, Any] | None:
 
 
 def rule(line: Line) -> str:
-    """The claims whose rule made a refused cell fail, as the gateway noted them; empty for any other cell."""
+    """The claims whose rule made a refused cell fail or a wrong one wrong, as the gateway noted them; empty for any
+    other cell."""
+    if line["outcome"] == "silently-wrong":
+        return ", ".join(dict.fromkeys(c for step in line["steps"] for c in step.get("asked", {}).get("amended", ())))
     if line["outcome"] != "refused-by-rule":
         return ""
     narrowed = [claim for step in line["steps"] for claim in step.get("asked", {}).get("narrowed", ())]

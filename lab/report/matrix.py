@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lab.behaviours import BEHAVIOURS
-from lab.model import ENGINES
+from lab.model import ENGINES, NOBODY
 from lab.records.record import recorded
 from lab.records.verdict import broken, otherwise
 from lab.report import traps
@@ -156,11 +156,13 @@ def _cells(cells: int) -> str:
 
 
 def _matrices(lines: Sequence[Line], order: Sequence[str]) -> list[Matrix]:
-    """One of the engines, and one for what is asked of something else: a behaviour says who takes part in it."""
+    """One of the engines, and one for what is asked of something else: a behaviour says who takes part in it; and one
+    of what nobody here can run."""
     apart: dict[tuple[str, ...], list[Line]] = {}
     for line in lines:
         behaviour = BEHAVIOURS.get(line["cell"]["behaviour"])
-        apart.setdefault(behaviour.kinds if behaviour else ENGINES, []).append(line)
+        kinds = behaviour.kinds if behaviour else ENGINES
+        apart.setdefault((NOBODY.kind,) if line["cell"]["reader"] == NOBODY.name else kinds, []).append(line)
     return [Matrix.of(some, order) for some in apart.values()]
 
 
@@ -179,7 +181,8 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
         if unexpected(line):
             notes.append(Text.assemble((f"! {name(line['cell'])}: ", "bold red"), "; ".join(line["differences"])))
         elif line["outcome"] == "silently-wrong":
-            wrong = Text.assemble((f"no error, but wrong: {name(line['cell'])}: ", "bold white on red"))
+            word = f"no error, but wrong by {by}" if (by := rule(line)) else "no error, but wrong"
+            wrong = Text.assemble((f"{word}: {name(line['cell'])}: ", "bold white on red"))
             notes.append(wrong.append(Text(f"{line['reason']}. {_wrong_rows(line)}")))
             notes += _cures(line, pages)
     for missing in dict.fromkeys(line["missing"] for line in lines if line["missing"]):

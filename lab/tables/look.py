@@ -163,6 +163,20 @@ def deletes(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> di
     return deletions(access.below(endpoint, s3.client(endpoint), f"{prefix}/", session_name(location)))
 
 
+def opened(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """the store's access record: how many of the table's Parquet files were read, in whole or in part"""
+    endpoint, location = store(), rest.load_table(namespace, table).metadata["location"].rstrip("/")
+    prefix = urlsplit(location).path.lstrip("/")
+    asked = access.below(endpoint, s3.client(endpoint), f"{prefix}/", session_name(location))
+    return {"files": len(readings(asked))}
+
+
+def readings(requests: Iterable[Access]) -> set[str]:
+    """The keys of Parquet files that these requests read, in whole or in part."""
+    got = (asked for asked in requests if asked.operation == "GET" and asked.status in (200, 206))
+    return {asked.key for asked in got if asked.key.endswith(".parquet")}
+
+
 def deletions(requests: Iterable[Access]) -> dict[str, Any]:
     """What the requests for one table, in the store's order, tell of deletes. Keys of a refused batch are not told."""
     existing: set[str] = set()
@@ -283,7 +297,7 @@ LOOKS: Mapping[str, Look] = {
 
 
 # What looks into the store as its administrator.
-AT_STORE = frozenset(("orphans", "leftovers", "deletes", "reach"))
+AT_STORE = frozenset(("orphans", "leftovers", "deletes", "opened", "reach"))
 
 
 def looks(store: StoreAt, beside: tuple[str, str] = (ORDERS_AT, ORDERS_V2.name)) -> Mapping[str, Look]:
@@ -291,5 +305,7 @@ def looks(store: StoreAt, beside: tuple[str, str] = (ORDERS_AT, ORDERS_V2.name))
 
     beside: namespace and name of a table that no other's keys may reach.
     """
-    at_store = {look.__name__: update_wrapper(partial(look, store), look) for look in (orphans, leftovers, deletes)}
+    at_store = {
+        look.__name__: update_wrapper(partial(look, store), look) for look in (orphans, leftovers, deletes, opened)
+    }
     return {**LOOKS, **at_store, "reach": update_wrapper(partial(reach, store, beside=beside), reach)}

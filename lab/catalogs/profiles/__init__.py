@@ -32,6 +32,7 @@ SETTINGS: Mapping[str, str] = {
     "expired-status": "401",  # what an expired token is answered with; the REST specification has 419 for it
     "vended-seconds": "3600",  # how long vended keys live, as far as the store goes along
     "vending-deny": "",  # S3 actions that vended sessions lack, comma-separated
+    "vending-claim": "H-delete-403",  # whose rule it is that they lack them
     "shown-commits": "0",  # of a loaded table so many snapshots are shown, the newest; 0: all
     "lag-seconds": "0",  # how long a commit made elsewhere stays unseen
     "token-claim": "H-token-expiry",  # whose rule a refused token is
@@ -123,9 +124,11 @@ def door(segment: str) -> Door:
             settings[what] = value
         else:
             raise LabError(f"{name}: nothing reads {what!r}; change {_OFF}, {', '.join(SETTINGS)}")
-    claims = {rule.id for rule in found.rules} | {settings["token-claim"], settings["privilege-claim"]}
+    claims = {rule.id for rule in found.rules} | {settings[f"{of}-claim"] for of in ("token", "privilege", "vending")}
     if unknown := off - claims:
         raise LabError(f"{of} has no rule {', '.join(sorted(unknown))}; it has {', '.join(sorted(claims))}")
+    if settings["vending-claim"] in off:
+        settings["vending-deny"] = ""
     return Door(name, found, settings, tuple(rule for rule in found.rules if rule.id not in off), tag)
 
 

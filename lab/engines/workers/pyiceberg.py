@@ -108,6 +108,11 @@ def drop_table(catalog: RestCatalog, namespace: str, table: str, purge: bool = F
     return NOTHING
 
 
+def rename_table(catalog: RestCatalog, namespace: str, table: str, to: str) -> Answer:
+    catalog.rename_table(_name(namespace, table), _name(namespace, to))
+    return NOTHING
+
+
 def alter(catalog: RestCatalog, namespace: str, table: str, change: str, column: str, to: str = "") -> Answer:
     with catalog.load_table(_name(namespace, table)).update_schema() as update:
         match change:
@@ -300,6 +305,7 @@ OPERATIONS = {
         list_tables,
         create_table,
         drop_table,
+        rename_table,
         alter,
         partition_by,
         set_ref,
