@@ -365,6 +365,8 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
         note(entry.tag, rule=f"of {entry.tag}", status=403)
     note(mine.tag, path="/horizon/v1/oauth/tokens")
     note(mine.tag, narrowed="H-privileges")
+    note(mine.tag, path="/horizon/v1/namespaces/a/tables/b", vended=True)
+    note(mine.tag, path="/horizon/v1/namespaces/a/tables/b/credentials", vended=True)
     timer = threading.Timer(0.1, lambda: note(mine.tag, path="/horizon/mark/the-mark", rule="?", status=404))
     timer.start()
     told, end = Told(MINE.secret, str(record)).asked(mine, offset)
@@ -373,6 +375,8 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
         "amended": [],
         "narrowed": ["H-privileges"],
         "tokens": 1,
+        "keys": 1,
+        "refreshed": True,
         "statuses": [403],
     }
     assert end == record.stat().st_size
