@@ -78,6 +78,7 @@ def main() -> None:
     print(listener.getsockname()[1], flush=True)
 
     import uvicorn  # slow to load, and nothing waits for them before the first request is served
+    import uvloop
 
     from lab.catalogs import handmade, polaris, proxy, stages, upstream
 
@@ -95,6 +96,7 @@ def main() -> None:
         server = uvicorn.Server(
             uvicorn.Config(
                 app,
+                http="httptools",
                 log_level="warning",
                 access_log=False,
                 server_header=False,
@@ -108,7 +110,8 @@ def main() -> None:
             server.should_exit = True
 
         threading.Thread(target=end_with_the_lab, daemon=True).start()
-        asyncio.run(server.serve(sockets=[listener]))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
+            loop.run(server.serve(sockets=[listener]))
 
 
 if __name__ == "__main__":
