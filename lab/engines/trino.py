@@ -2,8 +2,8 @@
 
 Settings are of two sorts. Those of the catalog (`iceberg.…`, `fs.…`, `s3.…`) belong to a catalog, not to a session:
 one that varies them gets a catalog of its own beside `lab`, and what it says of `lab` is said of that one. By a door
-each session has one, which goes with it. Any other
-setting is a session property (`lab.compression_codec`, `join_distribution_type`).
+each session has one, which goes with it. Any other setting is a session property (`lab.compression_codec`,
+`join_distribution_type`).
 """
 
 from __future__ import annotations
