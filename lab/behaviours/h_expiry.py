@@ -35,7 +35,7 @@ VALUES = "CAST(201 + id AS int), 'slow', 1, CAST(1.00 AS decimal(10, 2)), TIMEST
 SLEEP = "java_method('java.lang.Thread', 'sleep', {millis}) = 'null'"
 # Trino has nothing that waits, but a loop that takes longer; where the work is a join's other side, no file is opened
 # before it is done.
-ROUNDS = 500_000_000
+ROUNDS = 1_500_000_000
 LOOP = """WITH FUNCTION work(n bigint) RETURNS bigint BEGIN
 DECLARE i bigint DEFAULT 0;
 WHILE i < n DO SET i = i + 1; END WHILE;
@@ -83,6 +83,7 @@ def _doors(name: str = "", generations: str = "*", **more: Any) -> tuple[Variant
 
 REFUSED = {
     "spark": Chain((("S3Exception", "Status Code: 403"),)),
+    "trino": Chain((("S3Exception", "Status Code: 403"),)),
     "pyiceberg": Chain((("OSError", "AWS Error "),)),
 }
 KEYS_ENDED = Trap(
@@ -92,6 +93,7 @@ KEYS_ENDED = Trap(
     r"|AWS Error (?:ACCESS_DENIED during HeadObject|INVALID_ACCESS_KEY_ID during CreateMultipartUpload)",
     {
         "spark-*": "org.apache.iceberg.aws.AwsClientProperties.credentialsProvider",
+        "trino-*": "io.trino.plugin.iceberg.catalog.rest.IcebergRestCatalogFileSystemFactory.create",
         "pyiceberg-*": "pyiceberg.io.pyarrow.PyArrowFileIO._initialize_s3_fs",
     },
     remedy="let the catalog tell where to get new keys (client.refresh-credentials-endpoint) and take Iceberg 1.10 or "
@@ -107,6 +109,8 @@ PYICEBERG_WHY = (
     "a table keeps the FileIO that it was loaded with; PyIceberg can get new keys (Catalog.load_credentials), but a "
     "program has to ask"
 )
+OLD_TRINO = "Trino 476 hands each split the keys with which the table was loaded, and asks for no others"
+UNTOLD_TRINO = "nobody said where to get new keys: splits and writers go on with those of the table's load"
 RELOADS = "DuckDB loads the table again when the store answers 403, and asks for the file again with the keys of now"
 
 
@@ -168,6 +172,8 @@ IN_A_SCAN = Behaviour(
         LIVE,
         _ended("spark-3.2*", "told-where", OLD_SPARK, facts={"scan.refreshed": False}),
         _ended("spark-*", "not-told", UNTOLD_WHY),
+        _ended("trino-476", "told-where", OLD_TRINO, facts={"scan.refreshed": False}),
+        _ended("trino-*", "not-told", UNTOLD_TRINO),
         _ended("pyiceberg-*", "*", PYICEBERG_WHY, facts={"scan.refreshed": False}),
         Expect(Outcome.WORKS, RELOADS, generations="duckdb-*", facts={"scan.keys": 2, "scan.refreshed": False}),
         Expect(
@@ -195,6 +201,8 @@ IN_A_WRITE = Behaviour(
         LIVE,
         _ended("spark-3.2*", "told-where", f"{OLD_SPARK}; {LOST}", at="insert", facts=ORPHAN),
         _ended("spark-*", "not-told", f"{UNTOLD_WHY}; {LOST}", at="insert", facts=ORPHAN),
+        _ended("trino-476", "told-where", f"{OLD_TRINO}; nothing is left", at="insert", facts=NOTHING_LEFT),
+        _ended("trino-*", "not-told", f"{UNTOLD_TRINO}; nothing is left", at="insert", facts=NOTHING_LEFT),
         _ended("pyiceberg-*", "*", f"{PYICEBERG_WHY}; nothing is left", at="insert", facts=NOTHING_LEFT),
         Expect(Outcome.WORKS, RELOADS, generations="duckdb-*", facts={"insert.keys": 2, "insert.refreshed": False}),
         Expect(
