@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeVar
 
 from lab import catalogs
 from lab.asking import earlier, plain_read, say, seed, untouched, words
-from lab.catalogs import DENY, GRANT, CatalogEndpoint
+from lab.catalogs import DENY, GRANT, CatalogEndpoint, profiles
 from lab.catalogs.signing import Entry, SignOn
 from lab.engines import LIBRARY, Engine, Session, adapter, remote
 from lab.errors import LabError
@@ -35,7 +35,7 @@ from lab.records.redact import Redactor
 from lab.records.verdict import judge, turned
 from lab.registering import Writer, has_puffin, register
 from lab.runtime.host import Host
-from lab.stores import StoreEndpoint
+from lab.stores import STORES, StoreEndpoint, named
 from lab.tables.look import AT_STORE, looks
 from lab.tables.orders import NAMESPACE, ORDERS_V2, ORDERS_V3
 from lab.tables.rest import RestCatalog, RestError
@@ -382,7 +382,9 @@ class Run:
                 filling |= earlier(loaded.metadata)
             with ExitStack() as held:
                 engine = held.enter_context(self._engines.using(who))
-                gate = _Gate(self.lab, access, self.recorder.redactor)  # when the engine runs: tokens are short-lived
+                gate = _Gate(
+                    self.lab, case.cell.store, access, self.recorder.redactor
+                )  # when the engine runs: tokens are short-lived
                 session = held.enter_context(closing(engine.session(settings, gate.entry)))
                 for step in steps:
                     if step.optional and step.statement(who.kind) is None:
@@ -433,10 +435,18 @@ class Run:
 class _Gate:
     """How a part of a case comes to the catalog, and what the gateway noted of it."""
 
-    def __init__(self, lab: Lab, access: Access | None, redactor: Redactor) -> None:
-        """access: None for the open door, at which nothing is noted."""
+    def __init__(self, lab: Lab, store: str, access: Access | None, redactor: Redactor) -> None:
+        """access: None for the open door, at which nothing is noted.
+
+        Raises NotProvided where the store can't vend what the door is to vend.
+        """
         self.entry: Entry | None = None
         if access is not None:
+            wanted, least = profiles.door(access.profile).seconds("vended-seconds"), named(store).SHORTEST_SECONDS
+            if wanted < least:
+                raise NotProvided(
+                    f"{store} gives keys of {least} seconds at least, not of {wanted:.0f}; take --store {STORES[0]}"
+                )
             self._sign_on = lab.sign_on()
             self.entry = self._sign_on.entry(access, lab.catalog().uri, secrets.token_hex(4))
             redactor.known |= self.entry.secrets

@@ -53,7 +53,10 @@ class Lab:
         self, method: str, path: str, body: Any = None, *, headers: proxy.Headers = (), query: str = ""
     ) -> Response:
         sent = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        return asyncio.run(self._whole()(Request(method, path, query, (("host", "127.0.0.1:9"), *headers), sent)))
+        return self.answered(Request(method, path, query, (("host", "127.0.0.1:9"), *headers), sent))
+
+    def answered(self, request: Request) -> Response:
+        return asyncio.run(self._whole()(request))
 
     def _whole(self) -> Callable[[Request], Awaitable[Response]]:
         answer: proxy.Forward = self._catalog

@@ -21,9 +21,10 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from trino.exceptions import TrinoQueryError
 
 from lab.catalogs import CatalogEndpoint
+from lab.catalogs.signing import SignOn
 from lab.engines import GENERATIONS, KINDS, adapter, jvm, read_generation, renamed, spark, spark_rows, trino, trino_rows
 from lab.errors import LabError
-from lab.model import Call, Cause, Failure, Generation, Rows
+from lab.model import Access, Call, Cause, Failure, Generation, Rows
 from lab.values import Nanoseconds, decode, encode
 
 UTC = dt.UTC
@@ -517,6 +518,21 @@ def test_trinos_catalog_settings_vary_by_a_catalog_beside_it(monkeypatch: pytest
     assert client.catalog == again._request._client_session.catalog != other._request._client_session.catalog
     assert client.properties == {f"{client.catalog}.parquet_max_read_block_size": "1MB"}
     assert "block_size" not in said[0], "a session property is none of the catalog's"
+
+
+def test_a_door_has_a_catalog_of_its_own_that_ends_with_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(trino.Session, "execute", lambda self, statement: said.append(statement) or Rows())
+    one = trino.Engine(None, GENERATIONS["trino-483"], CATALOG, {"port": 1})  # type: ignore[arg-type]
+    entry = SignOn("secret", "").entry(Access("horizon"), CATALOG.uri, "cafe")
+    session, shared = one.session({}, entry), one.session({MATCHING: "false"})
+    made = [statement.split()[5] for statement in said]
+    for closed in (session, session, shared, one.session()):
+        closed.close()
+    assert said[2:] == [f"DROP CATALOG {made[0]}"], "once, and none that other sessions may want"
+    monkeypatch.setattr(trino.Session, "execute", lambda self, statement: said.append(statement) or Failure(()))
+    one.session({}, entry).close()
+    assert len(said) == 4, "what was not made is not dropped"
 
 
 @pytest.mark.parametrize(

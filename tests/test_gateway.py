@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import http.client
 import http.server
 import io
@@ -12,7 +13,9 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 import uvicorn
@@ -20,7 +23,7 @@ import uvicorn
 from lab.catalogs import DENY, GRANT, TRANSFORM, handmade, proxy, vending
 from lab.catalogs.proxy import Forward, Proxy, Request, Response
 from lab.catalogs.vending import Credentials, Terms, session_policy
-from lab.stores import StoreEndpoint
+from lab.stores import StoreEndpoint, s3
 
 STORE = StoreEndpoint("http://127.0.0.1:1", "us-east-1", "lab", "admin-key", "admin-secret")
 WANTS = {"X-Iceberg-Access-Delegation": "remote-signing, Vended-Credentials"}
@@ -319,6 +322,41 @@ def test_a_policy_names_the_location_and_nothing_beside_it() -> None:
 def test_what_a_policy_can_not_name_is_not_vended(location: str) -> None:
     with pytest.raises(ValueError, match="location"):
         session_policy(location)
+
+
+SESSION = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
+<AccessKeyId>key</AccessKeyId><SecretAccessKey>very-secret</SecretAccessKey><SessionToken>very-token</SessionToken>
+<Expiration>{}</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>"""
+
+
+class Http:
+    """A store's STS whose sessions live for so many seconds, whatever it is asked."""
+
+    def __init__(self, seconds: float, body: str = SESSION) -> None:
+        self.ends, self.body = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds), body
+
+    def request(self, method: str, url: str, body: str, headers: dict[str, str]) -> Any:
+        self.asked = parse_qs(body)
+        told = self.body.format(self.ends.isoformat()).encode()
+        return SimpleNamespace(status=200, reason="OK", data=told)
+
+
+@pytest.mark.parametrize(("seconds", "named"), [(10, None), (899, None), (900, "900"), (3600, "3600")])
+def test_keys_of_seconds_are_had_by_naming_no_duration(seconds: int, named: str | None) -> None:
+    http = Http(seconds)
+    keys = s3.assume(STORE, http, "{}", "me", seconds)  # type: ignore[arg-type]
+    assert http.asked.get("DurationSeconds", [None]) == [named]
+    assert (keys.session_token, keys.expires_at_ms) == ("very-token", int(http.ends.timestamp() * 1000))
+    assert "very-" not in repr(keys)
+
+
+@pytest.mark.parametrize("http", [Http(3600), Http(10, "<no/>"), Http(10, "very-token"), Http(10, SESSION[:200])])
+def test_a_store_that_has_no_such_keys_is_told_without_what_it_answered(http: Http) -> None:
+    with pytest.raises(
+        ValueError, match=r"live for 3\d+ seconds, and can't for 10|gives no session's keys: 200 OK"
+    ) as no:
+        s3.assume(STORE, http, "{}", "me", 10)  # type: ignore[arg-type]
+    assert "very-" not in str(no.value)
 
 
 # ---------------------------------------------------------------- what is withheld

@@ -366,3 +366,14 @@ def test_a_small_image_is_built_once_runs_as_nobody_and_becomes_healthy(engine: 
         pytest.fail(container.logs().decode())
     finally:
         container.remove(force=True, v=True)
+
+
+def test_a_changed_rule_makes_an_image_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = tmp_path / "profiles" / "horizon.toml"
+    profile.parent.mkdir()
+    monkeypatch.setattr(context, "modules", lambda: {"lab/catalogs/profiles/horizon.toml": profile})
+    digests = []
+    for text in ('title = "a"', 'title = "b"', 'title = "a"'):
+        profile.write_text(text)
+        digests.append(context.code())
+    assert digests[0] == digests[2] != digests[1]

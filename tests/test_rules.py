@@ -5,22 +5,17 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from random import Random
 from typing import Any
 
 import pytest
 from door_lab import (
     DDL,
-    DELEGATION,
-    HOST,
     MAIN,
     METADATA,
-    MINE,
     NEW,
     ORDERS,
     TABLES,
     Lab,
-    bearer,
     commit,
     snapshot,
     told,
@@ -29,7 +24,6 @@ from door_lab import (
 from lab.catalogs import amends, profiles
 from lab.catalogs.triggers import TRIGGERS, Asked
 from lab.errors import LabError
-from lab.model import Access
 
 # ---------------------------------------------------------------- rules
 
@@ -165,49 +159,6 @@ def test_what_is_amended_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = fresh.engineer("GET", ORDERS, None, "unity-uniform")
     assert (answer.json()["metadata-location"], answer.notes["amended"]) == ("s3://lab/old.json", ["D-uniform-lag"])
     assert lab.engineer("GET", ORDERS, None, "unity-uniform").json()["metadata-location"] == "s3://lab/new.json"
-
-
-# ---------------------------------------------------------------- malformed
-GOOD_BODIES: list[tuple[str, str, Any]] = [
-    ("POST", ORDERS, commit(snapshot(), {**MAIN, "snapshot-id": 9}, creates=True)),
-    ("POST", ORDERS, commit({"action": "upgrade-format-version", "format-version": 3})),
-    ("POST", ORDERS, commit({"action": "add-schema", "schema": {"fields": [{"id": 1, "name": "a", "type": "int"}]}})),
-    ("POST", ORDERS, commit({"action": "add-spec", "spec": {"fields": [{"transform": "bucket[4]"}]}})),
-    ("POST", ORDERS, commit({"action": "set-properties", "updates": {"a": "b"}})),
-    ("POST", TABLES, {**NEW, "properties": {"format-version": "3"}, "location": "s3://x", "partition-spec": {}}),
-    ("POST", "/v1/namespaces", {"namespace": ["a"], "properties": {}}),
-    ("POST", "/v1/tables/rename", {"source": {"namespace": ["a"], "name": "b"}, "destination": {}}),
-    ("POST", "/v1/transactions/commit", {"table-changes": [{**commit(snapshot()), "identifier": {"name": "X"}}]}),
-]
-STRANGE = (None, [], {}, "", "x", 7, -1.5, True, [None], [[]], {"a": None}, ["x"], {"action": []})
-
-
-def bent(value: Any, random: Random) -> Any:
-    """The value with one part of it, anywhere, made into something else or left out."""
-    if random.random() < 0.25 or not isinstance(value, dict | list) or not value:
-        return random.choice(STRANGE)
-    if isinstance(value, list):
-        place = random.randrange(len(value))
-        return [bent(one, random) if n == place else one for n, one in enumerate(value)]
-    name = random.choice(list(value))
-    if random.random() < 0.2:
-        return {key: one for key, one in value.items() if key != name}
-    return {**value, name: bent(value[name], random)}
-
-
-@pytest.mark.parametrize("terms", sorted(profiles.known()))
-def test_what_is_malformed_is_refused_in_the_specifications_words_or_passed_on(terms: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(Asked, "_records", lambda *_: [])
-    random = Random(terms)  # noqa: S311 - the same ones each time
-    lab = Lab(**{"format-version": 3})
-    token = MINE.entry(Access(terms, by="token"), HOST, "x").token
-    for _ in range(300):
-        method, path, body = random.choice(GOOD_BODIES)
-        sent = random.choice((b"\xff", b"{", b"", b"null")) if random.random() < 0.05 else bent(body, random)
-        answer = lab(method, f"/{terms}{path}", sent, headers=(*bearer(token), *DELEGATION))
-        assert answer.status < 500, (path, sent)
-        if answer.status != 200:
-            told(answer)
 
 
 # ---------------------------------------------------------------- profiles

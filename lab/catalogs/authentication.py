@@ -8,7 +8,6 @@ an older token for a new one. What is refused has the status and body of the spe
 from __future__ import annotations
 
 import base64
-import binascii
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
@@ -144,6 +143,6 @@ def _basic(authorization: str) -> tuple[str, str] | None:
         return None
     try:
         client, _, secret = base64.b64decode(shown, validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # neither base64 nor text
         raise Refused(_UNAUTHORIZED, "invalid_client", "The authorization header is malformed") from None
     return client, secret

@@ -75,6 +75,7 @@ def main() -> None:
     print(listener.getsockname()[1], flush=True)
 
     import uvicorn  # slow to load, and nothing waits for them before the first request is served
+    import uvloop
 
     from lab.catalogs import proxy, stages
 
@@ -89,6 +90,7 @@ def main() -> None:
         server = uvicorn.Server(
             uvicorn.Config(
                 app,
+                http="httptools",
                 log_level="warning",
                 access_log=False,
                 server_header=False,
@@ -102,7 +104,8 @@ def main() -> None:
             server.should_exit = True
 
         threading.Thread(target=end_with_the_lab, daemon=True).start()
-        asyncio.run(server.serve(sockets=[listener]))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
+            loop.run(server.serve(sockets=[listener]))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any
 
 import aiohttp
+import orjson
 from yarl import URL
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Response:
         return _json(self.body)
 
     def with_json(self, value: Any) -> Response:
-        return replace(self, body=json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+        return replace(self, body=orjson.dumps(value))
 
 
 Forward = Callable[[Request], Awaitable[Response]]
@@ -90,7 +91,7 @@ def error(status: int, kind: str, message: str, rule: str | None = None) -> Resp
 
 def _json(body: bytes) -> Any:
     try:
-        return json.loads(body)
+        return orjson.loads(body)  # one that is nested too deep is none either
     except ValueError:
         return None
 

@@ -15,7 +15,7 @@ from lab.catalogs import profiles
 from lab.errors import LabError
 from lab.model import Access
 
-TOKENS = "oauth/tokens"
+TOKENS, CREDENTIALS = "oauth/tokens", "/credentials"
 BY = ("credential", "token", "pat", "pat-credential", "key-pair", "external", "sigv4", "nothing")
 REGION, SERVICE = "us-east-1", "s3tables"  # of signed requests
 HIDDEN = "(a secret of this lab)"
@@ -102,8 +102,11 @@ class SignOn:
         """What the gateway noted of a session since `offset` in its record, and the offset now.
 
         `rules`: claims whose rules refused something, `amended`: those that changed something, `narrowed`: those by
-        which vended keys lack something, `tokens`: how many the token endpoint gave out, `statuses`: of refused
-        requests. Each once, in its order. Raises LabError when the record does not keep up.
+        which vended keys lack something, `tokens`: how many the token endpoint gave out, `keys`: how often a table came
+        with keys, `refreshed`: whether new keys alone were got for one, `statuses`: of refused requests. Each once, in
+        its order.
+
+        Raises LabError when the record does not keep up.
         """
         new, offset = self._until(self._marked(entry), offset)
         noted = (json.loads(line) for line in new.splitlines() if entry.tag.encode() in line)
@@ -117,6 +120,8 @@ class SignOn:
             "amended": list(dict.fromkeys(claim for line in lines for claim in line.get("amended", ()))),
             "narrowed": list(dict.fromkeys(narrowed)),
             "tokens": sum(line["path"].endswith(TOKENS) and line["status"] == 200 for line in lines),
+            "keys": sum(line.get("vended", False) and not line["path"].endswith(CREDENTIALS) for line in lines),
+            "refreshed": any(line["path"].endswith(CREDENTIALS) and line["status"] == 200 for line in lines),
             "statuses": list(dict.fromkeys(line["status"] for line in lines if "rule" in line)),
         }, offset
 

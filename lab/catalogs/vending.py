@@ -16,18 +16,18 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import urllib3
-from minio.credentials.providers import AssumeRoleProvider
 from minio.error import MinioException
 
 from lab.catalogs import DENY, GRANT
 from lab.catalogs.operations import DELEGATION
 from lab.catalogs.proxy import Forward, Request, Response, error
 from lab.stores import StoreEndpoint, s3
+from lab.stores.s3 import Credentials
 
 LIFETIME_SECONDS = 3600
 
@@ -59,16 +59,6 @@ async def within_reach(request: Request, forward: Forward) -> Response:
     if "endpoints" in config:
         config["endpoints"] = [line for line in config["endpoints"] if line.partition(" ")[2].startswith("/v1/")]
     return response.with_json(config)
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """A session's keys (secrets) and when it ends, in milliseconds since 1970."""
-
-    access_key: str = field(repr=False)
-    secret_key: str = field(repr=False)
-    session_token: str = field(repr=False)
-    expires_at_ms: int
 
 
 @dataclass(frozen=True)
@@ -171,7 +161,7 @@ def _narrowed(terms: Terms, request: Request) -> Terms:
 
 def _refreshing(request: Request) -> dict[str, str]:
     """Behind a door, where a client gets new keys before the old ones end; as the open door is, nobody is told."""
-    if request.door is None:
+    if request.door is None or request.door.settings["vended-refresh"] == "none":
         return {}
     made = "" if request.method == "GET" else f"/{quote(str(request.json()['name']), safe='')}"
     path = request.path.removesuffix("/register") + ("/tables" if request.path.endswith("/register") else "")
@@ -254,22 +244,6 @@ def _assume_at(store: StoreEndpoint) -> Assume:
         if terms.grant:
             bucket, prefix = _place(terms.location)
             s3.grant(replace(store, bucket=bucket), terms.session, terms.grant, prefix)
-        session = AssumeRoleProvider(
-            sts_endpoint=store.url,
-            access_key=store.access_key,
-            secret_key=store.secret_key,
-            duration_seconds=terms.seconds,
-            policy=policy,
-            region=store.region,
-            role_session_name=terms.session,
-            http_client=http,
-        ).retrieve()
-        assert session.session_token and session.expiration
-        return Credentials(
-            session.access_key,
-            session.secret_key,
-            session.session_token,
-            int(session.expiration.timestamp() * 1000),
-        )
+        return s3.assume(store, http, policy, terms.session, terms.seconds)
 
     return assume

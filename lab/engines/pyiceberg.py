@@ -24,10 +24,14 @@ dicts by column name; a column left out is null.
     describe(namespace, table)                                        → name, type, required
     snapshots(namespace, table)    → snapshot_id, parent_id, sequence_number, committed_at, operation, summary
     scan(namespace, table, columns, filter, snapshot, case_sensitive, ref) → the rows, types as Iceberg names them
+    scan_later(namespace, table, after, seconds)                      → the rows
+        by one Table object that is kept so many seconds, after its `load` or after the `plan` of the scan
     filters(namespace, table, key, filters)
         filters: expression by name                                   → filter's name, key of each row that it keeps
     count_by(namespace, table, column)                                → that column, count
     append(namespace, table, rows, branch)
+    append_later(namespace, table, rows, seconds)
+        by a Table object that is kept so many seconds before
     overwrite(namespace, table, rows, filter)
         replaces the rows that match, or all
     delete(namespace, table, filter)

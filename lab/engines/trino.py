@@ -1,8 +1,9 @@
 """Trino of any version: its server in a JVM of the lab's, spoken to by Trino's own client.
 
 Settings are of two sorts. Those of the catalog (`iceberg.…`, `fs.…`, `s3.…`) belong to a catalog, not to a session:
-one that varies them gets a catalog of its own beside `lab`, and what it says of `lab` is said of that one. Any other
-setting is a session property (`lab.compression_codec`, `join_distribution_type`).
+one that varies them gets a catalog of its own beside `lab`, and what it says of `lab` is said of that one. By a door
+each session has one, which goes with it. Any other setting is a session property (`lab.compression_codec`,
+`join_distribution_type`).
 """
 
 from __future__ import annotations
@@ -254,7 +255,7 @@ class Engine:
             told = unmade.causes[0].message
             raise LabError(f"{self._generation.name} makes no catalog with these settings: {told}")
         effective = entry.told(effective) if entry else effective
-        return Session(self._server, properties, effective, name, unmade)
+        return Session(self._server, properties, effective, name, unmade, own=entry is not None)
 
     def _another(self, settings: Mapping[str, str]) -> tuple[str, Failure | None]:
         """The name of a catalog with these settings, which stays for whoever wants the same, and why it is not made."""
@@ -297,15 +298,18 @@ class Session:
         settings: dict[str, str],
         catalog: str = CATALOG,
         unmade: Failure | None = None,
+        *,
+        own: bool = False,
     ) -> None:
         """catalog: what Trino calls the catalog that is `lab` in statements and session properties.
 
         unmade: why that catalog could not be made, which then is the answer of each statement: Trino signs on when a
-        catalog is made.
+        catalog is made.  own: the catalog is nobody else's, and ends with this session.
         """
         self.settings = settings
         self._unmade = unmade
         self._catalog = catalog
+        self._own = own and unmade is None
         self._request = TrinoRequest(
             host=server.host,
             port=server.port,
@@ -339,7 +343,11 @@ class Session:
         return Rows(columns, trino_rows.rows(data, [column["typeSignature"] for column in described]))
 
     def close(self) -> None:
-        """Nothing to close: a session is what each request says of itself."""
+        """Drops a catalog of its own, with the tokens and clients it holds; else there is nothing to close: a session
+        is what each request says of itself."""
+        if self._own:
+            self._own = False
+            self.execute(f"DROP CATALOG {self._catalog}")
 
 
 def causes(error: TrinoQueryError) -> tuple[Cause, ...]:

@@ -102,10 +102,10 @@ def requirements() -> list[str]:
 
 
 def code() -> str:
-    """A digest of the lab's code that runs in images."""
+    """A digest of the lab's code that runs in images, and of the rules by which its gateway acts."""
     digest = hashlib.sha256()
     for name, path in modules().items():
-        if path.suffix == ".py":
+        if path.suffix == ".py" or path.parent.name == "profiles":
             digest.update(name.encode() + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
 

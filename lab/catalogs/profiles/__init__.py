@@ -30,7 +30,8 @@ from lab.errors import LabError
 SETTINGS: Mapping[str, str] = {
     "token-seconds": "3600",  # how long a token of the token endpoint lives
     "expired-status": "401",  # what an expired token is answered with; the REST specification has 419 for it
-    "vended-seconds": "3600",  # how long vended keys live, as far as the store goes along
+    "vended-seconds": "3600",  # how long vended keys live: 900 or more, or the store's own `SHORTEST_SECONDS`
+    "vended-refresh": "endpoint",  # where a client is told to get new keys; none: nowhere
     "vending-deny": "",  # S3 actions that vended sessions lack, comma-separated
     "vending-claim": "H-delete-403",  # whose rule it is that they lack them
     "shown-commits": "0",  # of a loaded table so many snapshots are shown, the newest; 0: all

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyiceberg
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -197,9 +199,23 @@ def scan(
     )
     wanted = wanted if ref is None else wanted.use_ref(ref)
     described = [(field.name, str(field.field_type)) for field in wanted.projection().fields]
-    read = wanted.to_arrow()
-    values = [_python(read.column(name)) for name, _ in described]
-    return described, list(zip(*values, strict=True))
+    return described, _rows(wanted.to_arrow(), described)
+
+
+def scan_later(catalog: RestCatalog, namespace: str, table: str, after: str, seconds: float) -> Answer:
+    kept = catalog.load_table(_name(namespace, table))
+    wanted = kept.scan()
+    described = [(field.name, str(field.field_type)) for field in wanted.projection().fields]
+    if after == "load":
+        time.sleep(seconds)
+        return described, _rows(wanted.to_arrow(), described)
+    tasks = list(wanted.plan_files())
+    time.sleep(seconds)
+    return described, _rows(ArrowScan(kept.metadata, kept.io, kept.schema(), EVERYTHING).to_table(tasks), described)
+
+
+def _rows(read: pa.Table, described: Sequence[tuple[str, str]]) -> list[tuple[Any, ...]]:
+    return list(zip(*(_python(read.column(name)) for name, _ in described), strict=True))
 
 
 def filters(catalog: RestCatalog, namespace: str, table: str, key: str, filters: Mapping[str, str]) -> Answer:
@@ -221,6 +237,15 @@ def append(
 ) -> Answer:
     loaded = catalog.load_table(_name(namespace, table))
     loaded.append(_arrow(loaded, rows), branch=branch)
+    return NOTHING
+
+
+def append_later(
+    catalog: RestCatalog, namespace: str, table: str, rows: Sequence[Mapping[str, Any]], seconds: float
+) -> Answer:
+    kept = catalog.load_table(_name(namespace, table))
+    time.sleep(seconds)
+    kept.append(_arrow(kept, rows))
     return NOTHING
 
 
@@ -312,9 +337,11 @@ OPERATIONS = {
         describe,
         snapshots,
         scan,
+        scan_later,
         filters,
         count_by,
         append,
+        append_later,
         overwrite,
         delete,
         update,
