@@ -79,7 +79,7 @@ def main() -> None:
 
     import uvicorn  # slow to load, and nothing waits for them before the first request is served
 
-    from lab.catalogs import handmade, polaris, proxy, stages, upstream
+    from lab.catalogs import handmade, polaris, proxy, stages, transactions, upstream
 
     line = sys.stdin.readline()
     if not line:
@@ -90,6 +90,8 @@ def main() -> None:
     if settings.polaris is not None:
         of = polaris.Upstream(**settings.polaris)
         pipeline.append(upstream.Authorized(lambda: polaris.token(of)))
+    else:
+        pipeline.append(transactions.single)
     with Path(settings.record).open("a") as record:
         app = proxy.Proxy(settings.upstream, pipeline, record)
         server = uvicorn.Server(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ TOKENS = "oauth/tokens"
 BY = ("credential", "token", "pat", "pat-credential", "key-pair", "external", "sigv4", "nothing")
 REGION, SERVICE = "us-east-1", "s3tables"  # of signed requests
 HIDDEN = "(a secret of this lab)"
+_COMMIT = re.compile(r"/tables/[^/]+$|/transactions/commit$")
 _SECONDS = 30.0  # within which the record must show a request that was answered
 
 
@@ -103,7 +105,8 @@ class SignOn:
 
         `rules`: claims whose rules refused something, `amended`: those that changed something, `narrowed`: those by
         which vended keys can't write, `tokens`: how many the token endpoint gave out, `statuses`: of refused requests.
-        Each once, in its order. Raises LabError when the record does not keep up.
+        Each once, in its order. `commits`: the status of each, so that a 409 before a 200 is a retry. Raises LabError
+        when the record does not keep up.
         """
         new, offset = self._until(self._marked(entry), offset)
         noted = (json.loads(line) for line in new.splitlines() if entry.tag.encode() in line)
@@ -114,6 +117,7 @@ class SignOn:
             "narrowed": list(dict.fromkeys(line["narrowed"] for line in lines if "narrowed" in line)),
             "tokens": sum(line["path"].endswith(TOKENS) and line["status"] == 200 for line in lines),
             "statuses": list(dict.fromkeys(line["status"] for line in lines if "rule" in line)),
+            "commits": [line["status"] for line in lines if line["method"] == "POST" and _COMMIT.search(line["path"])],
         }, offset
 
     def _marked(self, entry: Entry) -> bytes:

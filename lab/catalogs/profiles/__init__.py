@@ -34,6 +34,7 @@ SETTINGS: Mapping[str, str] = {
     "vending-deny": "",  # S3 actions that vended sessions lack, comma-separated
     "shown-commits": "0",  # of a loaded table so many snapshots are shown, the newest; 0: all
     "lag-seconds": "0",  # how long a commit made elsewhere stays unseen
+    "transactions": "single",  # of one table: passed on as its commit, or `whole` (see `transactions.py`)
     "token-claim": "H-token-expiry",  # whose rule a refused token is
     "privilege-claim": "H-privileges",
 }
