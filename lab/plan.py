@@ -278,7 +278,7 @@ def _named(what: str, globs: str | None, names: Iterable[str]) -> list[str]:
         if not any(fnmatchcase(name, glob) for name in known):
             raise UsageError(_unknown(what, glob, known))
     if not wanted:
-        raise UsageError(f"--{what} names nothing; it takes comma-separated globs, e.g. {OPTIONS[what]}")
+        raise UsageError(f"--{what} names nothing; it takes comma-separated globs, e.g. {known[0]}")
     return [name for name in known if any(fnmatchcase(name, glob) for glob in wanted)]
 
 

@@ -88,18 +88,55 @@ def _race(
 
 
 RIGHT = "optimistic commits: what the catalog took is done once, and what a writer was refused is not done"
-DUCKDB_DOES_NOT_RETRY = Refusal(
-    "duckdb-*",
-    Chain((("_duckdb.TransactionException", "(Conflict_409)"),)),
-    "DuckDB does not try again what the catalog refuses, an INSERT neither: the statement is to be said anew",
-)
-INSERTS: tuple[Refusal, ...] = (DUCKDB_DOES_NOT_RETRY,)
-CHANGES: tuple[Refusal, ...] = (
-    DUCKDB_DOES_NOT_RETRY,
+def _validated(message: str, reason: str) -> Refusal:
+    """What Iceberg's library finds when it looks at what the other writer committed, in Spark and in Trino alike."""
+    return Refusal("spark-*,trino-*", Chain((("org.apache.iceberg.exceptions.ValidationException", message),)), reason)
+
+
+INSERTS = (
     Refusal(
-        "pyiceberg-*",
-        Chain((("pyiceberg.exceptions.ValidationException", ""), ("pyiceberg.exceptions.CommitFailedException", ""))),
-        "PyIceberg tries again only what still holds: the other writer's files may have rows that the filter matches",
+        "duckdb-*",
+        Chain((("_duckdb.TransactionException", "(Conflict_409)"),)),
+        "DuckDB repeats nothing that the catalog refuses, not even an INSERT: the user is to say it again",
+    ),
+)
+CHANGES = (
+    *INSERTS,
+    _validated(
+        "Found conflicting files that can contain records matching",
+        "the other writer's new file may have rows that the filter matches, by its bounds; Spark and Trino change rows "
+        "serializably unless they are told otherwise, so Iceberg repeats no such commit (commit.retry.num-retries)",
+    ),
+    _validated(
+        "Cannot commit, found new delete for replaced data file",
+        "rows of a file that was rewritten here were deleted by the other writer: they would come back",
+    ),
+    _validated(
+        "Cannot commit, missing data files",
+        "the file of whose rows some were deleted here was rewritten by the other writer: the deletes would be lost",
+    ),
+    _validated(
+        "Found new conflicting delete files that can apply to records matching",
+        "both writers deleted from one file, and Iceberg does not look whether the same rows",
+    ),
+    _validated(
+        "Found concurrently added DV for",
+        "a data file has one deletion vector: the later one would lack the other writer's rows",
+    ),
+    Refusal(
+        "spark-*",
+        Chain((("java.lang.IllegalStateException", "Runtime file filtering is not possible"),)),
+        "the other writer committed between Spark's planning of the scan and its second one, which takes the files "
+        "with matching rows alone (SparkCopyOnWriteScan.filter): Spark ends there, before it writes",
+    ),
+    *(
+        Refusal(
+            "pyiceberg-*",
+            Chain((("pyiceberg.exceptions.ValidationException", message), ("CommitFailedException", "has changed"))),
+            "PyIceberg repeats after a 409 what still holds, an append always; what it replaces or deletes not where "
+            "the other writer's files may have rows that the filter matches",
+        )
+        for message in ("Added data files were found matching the filter", "Found new conflicting delete files")
     ),
 )
 INSERT = "Two writers insert at the same time"
