@@ -327,8 +327,7 @@ class Expect:
     step to the wrong rows that come back today instead of the truth (silently-wrong only).
     Where the expectation differs from the document's claim, `cause` names the class, method or setting
     and `control` the cell in which it is gone. `stores` is for what one store does otherwise than the rest.
-    `refusals` are no failures of a race: which writer meets one depends on who comes first. `lacking` names steps
-    (comma-separated globs) that return less than the truth (silently-wrong only): which rows, differs from run to run.
+    `refusals` are no failures of a race: which writer meets one depends on who comes first.
     """
 
     outcome: Outcome
@@ -342,7 +341,6 @@ class Expect:
     facts: Mapping[str, Any] = field(default_factory=dict)
     rows: Mapping[str, Truth] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
-    lacking: str = ""
     trap: Trap | None = None  # which page explains it, where the outcome is a failure
     cause: str | None = None
     control: Control | None = None

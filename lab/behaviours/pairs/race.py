@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from lab.behaviours.pairs.feature import EVERY, NAME, QUICK, Feature, insert, on, read
 from lab.behaviours.pairs.known import NO_V3_WRITERS
-from lab.model import ENGINES, Access, Chain, Change, Expect, Outcome, Refusal, Step, Table, Variant
+from lab.model import ENGINES, SAME, Access, Chain, Change, Expect, Outcome, Refusal, Step, Table, Variant
 
 COLUMNS = (("id", "int"), ("n", "int"))
 NAMES = [name for name, _ in COLUMNS]
@@ -55,7 +55,6 @@ def _race(
     version: int,
     change: Callable[[int, bool], tuple[Step, Change]],
     refusals: Sequence[Refusal],
-    pairs: tuple[tuple[str, str], ...] = (),
 ) -> Race:
     def steps(rounds: int) -> tuple[Step, ...]:
         both = [(round, second) for round in range(1, rounds + 1) for second in (False, True)]
@@ -79,7 +78,7 @@ def _race(
             Variant(QUICK, access=WITNESS),
             Variant(EVERY, access=WITNESS, pairs=(), steps=steps(ROUNDS[EVERY])),
         ),
-        pairs=pairs,
+        pairs=(("duckdb-*", SAME),),
         expect=(*cannot, Expect(Outcome.WORKS, RIGHT, refusals=tuple(refusals))),
         tags=("pairs", f"v{version}"),
         kinds=ENGINES,
