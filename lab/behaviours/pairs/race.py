@@ -87,6 +87,8 @@ def _race(
 
 
 RIGHT = "optimistic commits: what the catalog took is done once, and what a writer was refused is not done"
+
+
 def _validated(message: str, reason: str) -> Refusal:
     """What Iceberg's library finds when it looks at what the other writer committed, in Spark and in Trino alike."""
     return Refusal("spark-*,trino-*", Chain((("org.apache.iceberg.exceptions.ValidationException", message),)), reason)
