@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from test_pairs import FakeCatalog
+from test_run import FakeLab
 
+from lab import repro
 from lab.behaviours import BEHAVIOURS
 from lab.behaviours.pairs.feature import EVERY
 from lab.behaviours.pairs.race import ROUNDS, Race
 from lab.engines import GENERATIONS
 from lab.model import (
+    Access,
     Answer,
     Call,
     Cause,
@@ -25,14 +32,16 @@ from lab.model import (
     Statement,
     StepResult,
 )
-from lab.plan import FEATURES, Case, select_pairs
+from lab.plan import FEATURES, Case, select, select_pairs
 from lab.racing import Side, left, race
 from lab.records.compare import compare
-from lab.records.record import as_json, recorded
+from lab.records.record import Recorder, as_json, recorded
+from lab.records.redact import Redactor
 from lab.records.verdict import judge
 from lab.report import pairs as report
 from lab.report.line import failing, refusals
 from lab.report.pairs import Result, result
+from lab.run import Run
 from lab.runtime.places import EMBEDDED
 from lab.tables.orders import ORDERS_V2
 
@@ -244,6 +253,64 @@ def test_the_chooser_counts_races_in_either_order() -> None:
 def test_the_report_says_who_retried() -> None:
     text = report.markdown([line(seen(case("race-insert")))], [], list(GENERATIONS))
     assert "| duckdb-1.5.5 | 4 of 4 done, 4 of them after a 409 |" in text
+
+
+def test_a_script_has_the_lost_round_alone_and_says_that_it_is_of_two_at_once() -> None:
+    told = repro.script(line(seen(case("race-insert"), losing))).splitlines()
+    said = [one for one in told if one.startswith("INSERT INTO lab.NS")]
+    assert said == ["INSERT INTO lab.NS.t VALUES (1002, 1);", "INSERT INTO lab.NS.t VALUES (1001, 1);"]
+    assert "-- insert-1, at the same moment as the other one of its round: acknowledged" in told
+    assert told[-2].startswith("-- returned ") and told[-1].startswith("-- instead of ")
+
+
+# ---------------------------------------------------------------- as a run has them
+class SignedOn:
+    """A gateway that has seen nothing."""
+
+    def __init__(self, record: Path) -> None:
+        self.record = str(record)
+        record.touch()
+
+    def entry(self, access: Access, uri: str, tag: str) -> Any:
+        return SimpleNamespace(secrets=set())
+
+    def asked(self, entry: Any, offset: int) -> tuple[dict[str, Any], int]:
+        return _noted(StepResult("it", "lab", "", 0.0)).asked, offset
+
+
+@pytest.mark.parametrize(("writer", "outcome"), [(honest, Outcome.WORKS), (losing, Outcome.SILENTLY_WRONG)])
+def test_a_run_has_two_writers_on_connections_of_their_own(
+    writer: Writer, outcome: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [case(name, DUCKDB, DUCKDB) for name in ("race-insert", "race-update", "race-delete-v3")]
+    tables = {c.cell.behaviour.removeprefix("P-").replace("-", "_").upper(): Table(c) for c in cases}
+    made: list[object] = []
+
+    class Said(Session):
+        def execute(self, statement: Statement) -> Answer:
+            found = re.search(r"lab\.P_(\w+)_[0-9A-F]{8}\.t", str(statement))
+            if found is None or str(statement).startswith("CREATE") or str(statement).count("(") > 9:
+                return Rows((), ORDERS_V2.rows)  # the seeds
+            self.table = tables[found[1]]
+            return super().execute(str(statement).replace(found[0], "lab.NS.t"))
+
+    def Engine(*_: Any) -> Any:
+        made.append(engine := SimpleNamespace(versions=dict, close=lambda: None))
+        engine.session = lambda settings={}, entry=None: Said(tables["RACE_INSERT"], writer)
+        return engine
+
+    lab = FakeLab()
+    lab.sign_on = lambda: SignedOn(tmp_path / "access.jsonl")  # type: ignore[attr-defined]
+    monkeypatch.setattr(FakeLab, "catalog", lambda self: SimpleNamespace(uri="http://127.0.0.1:9"))
+    monkeypatch.setattr("lab.run.adapter", lambda kind: SimpleNamespace(Engine=Engine))
+    monkeypatch.setattr("lab.run.catalog", lambda lab: FakeCatalog())
+    run = Run(cases, select({"generations": DUCKDB}), lab, Recorder(tmp_path / "r", "run", Redactor()))
+    run.start()
+    found = run.wait()
+    run.close()
+    assert [r.verdict.outcome for r in found] == [outcome] * 3
+    assert len(made) == 4  # who makes the tables, DuckDB's own lane, and the two that race
+    assert {step.asked is not None for r in found for step in r.observation.steps if step.change} == {True}
 
 
 def test_every_race_has_words_for_every_kind() -> None:

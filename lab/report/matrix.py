@@ -195,7 +195,7 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
     for (by, reason), told in _refused(lines).items():
         head = f"came second ({len(told)} statements, {by}): "
         cause = short(f"{told[0]['failure'][0]['class']}: {told[0]['failure'][0]['message']}")
-        notes.append(Text.assemble((head, "yellow"), f"{cause} {reason}"))
+        notes.append(Text.assemble((head, "yellow"), f"{cause}. {reason}"))
     for (what, why, cause), differing in _differing(lines).items():
         who = ", ".join(name(line["cell"]).rstrip("]").partition(" [")[2] for line in differing)
         notes.append(
