@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -197,6 +198,20 @@ def test_one_of_two_comes_first() -> None:
     verdict = judge(FEATURES["race-update"], seen(case("race-update"), refusing, refusing))
     assert verdict.expectation is ExpectationVerdict.UNEXPECTED
     assert "nobody was acknowledged in round 1" in verdict.differences[0]
+
+
+def test_one_of_two_can_read_what_is_left() -> None:
+    found = seen(case("race-update", DUCKDB, DUCKDB))
+    reads = [step for step in found.steps if step.name.startswith("whole")]
+    assert len(reads) == 2
+    for failing_reads, unexpected in ((reads[:1], False), (reads, True)):
+        steps = tuple(
+            replace(step, answer=CONFLICT) if any(step is read for read in failing_reads) else step
+            for step in found.steps
+        )
+        verdict = judge(FEATURES["race-update"], replace(found, steps=steps))
+        assert (verdict.expectation is ExpectationVerdict.UNEXPECTED) is unexpected
+    assert verdict.differences == ("nobody could read what the race left",)
 
 
 def test_a_record_of_a_race_is_judged_alike() -> None:

@@ -188,8 +188,8 @@ def failed(steps: Iterable[StepResult], expected: Expect | None) -> StepResult |
 
 
 def refusal(step: StepResult, expected: Expect | None) -> Refusal | None:
-    """The declared refusal that a statement of a race met."""
-    if step.change is None or expected is None or not isinstance(step.answer, Failure):
+    """The declared refusal that a step of a race met."""
+    if expected is None or not isinstance(step.answer, Failure):
         return None
     answer, by = step.answer, declared_name(step.by)
     known = (each for each in expected.refusals if matches_globs(each.generations, by))
@@ -243,6 +243,8 @@ def _unproven(seen: Observation, expected: Expect) -> list[str]:
             said.setdefault(step.change.round, []).append(isinstance(step.answer, Rows))
     if nobody := [str(number) for number, done in said.items() if not any(done)]:
         return [f"nobody was acknowledged in round {', '.join(nobody)}: one of two has to come first"]
+    if said and not any(step.truth is not None and isinstance(step.answer, Rows) for step in seen.steps):
+        return ["nobody could read what the race left"]
     checked = expected.facts or any(s.truth is not None or s.lineage is not None for s in seen.steps)
     return [] if checked else ["nothing was checked: no step has a truth or a lineage, and no fact is declared"]
 

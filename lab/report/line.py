@@ -44,8 +44,8 @@ def failing(line: Line) -> Mapping[str, Any] | None:
 
 
 def refusals(line: Line) -> list[tuple[Mapping[str, Any], Refusal]]:
-    """Of a race, the statements that were not done because the other writer came first, as that is declared."""
-    if not any("change" in step and "failure" in step for step in line["steps"]):
+    """Of a race, the steps that were not done because of what the other writer did, as that is declared."""
+    if not (any("change" in step for step in line["steps"]) and any("failure" in step for step in line["steps"])):
         return []
     told, seen = expected(line), recorded(line).observation.steps
     both = ((step, refusal(back, told)) for step, back in zip(line["steps"], seen, strict=True))

@@ -193,7 +193,7 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
         notes.append(Text.assemble((head, _OUTCOMES[outcome][1]), f"{root_cause(failed[0])}. {reason or UNDECLARED}"))
         notes += _cures(failed[0], pages)
     for (by, reason), told in _refused(lines).items():
-        head = f"came second ({len(told)} statements, {by}): "
+        head = f"refused in a race ({len(told)} statements, {by}): "
         cause = short(f"{told[0]['failure'][0]['class']}: {told[0]['failure'][0]['message']}")
         notes.append(Text.assemble((head, "yellow"), f"{cause}. {reason}"))
     for (what, why, cause), differing in _differing(lines).items():

@@ -310,7 +310,7 @@ def _races(lines: Sequence[Line]) -> list[str]:
         "",
         *rows,
         "",
-        "A statement that came second was refused in these words:",
+        "What was refused, in these words, and why that is right:",
         "",
         *worded,
     ]
