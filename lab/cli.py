@@ -187,7 +187,7 @@ def _run(
 
 @main.command()
 @click.option("--quick/--full", default=True, help="six filters a feature, or every operator on every column")
-@click.option("--feature", metavar="GLOBS", help="features by name, e.g. 'partition-*'")
+@click.option("--feature", metavar="GLOBS", help="features by name, e.g. 'partition-*,race-*'")
 @click.option("--writer", metavar="GLOBS", help="who writes; a feature that none of them can make another one makes")
 @click.option("--reader", metavar="GLOBS", help="who reads")
 @click.option(
@@ -213,7 +213,7 @@ def pairs(
     iceberg-lab pairs --feature 'default-*' --script
 
     Each writer writes a feature once, and all readers read that. A reader's rows, and up to six filters, are held
-    against what was inserted.
+    against what was inserted. In races (race-*) both write at the same moment: what was acknowledged must stand there.
     """
     wanted = plan.select_pairs(feature, writer, reader, full=not quick)
 

@@ -213,6 +213,20 @@ class Lineage:
 
 
 @dataclass(frozen=True)
+class Change:
+    """What a statement of a race does to a table's rows: exactly once if it is acknowledged, and not at all if not.
+
+    Rows are (key, number). What two writers do here commutes (rows of their own, or additions to a number), so that
+    what must stand in the end follows from who was acknowledged, in whichever order.
+    """
+
+    round: int  # both writers say their statement of a round at the same moment
+    inserted: Truth = ()
+    deleted: tuple[int, ...] = ()  # keys
+    added: tuple[tuple[int, int], ...] = ()  # (key, what is added to its number)
+
+
+@dataclass(frozen=True)
 class Step:
     """One statement of a case, or one look at the table by the lab itself.
 
@@ -221,7 +235,8 @@ class Step:
     `{namespace_mixed}`), `{writer}` and `{reader}` are filled in.
     `call` is what an engine without SQL does instead. `insert` is the rows that `{rows}` stands for. `truth` is
     the rows that must come back, in any order (`among`: others may come too), per kind where a dialect folds
-    names: it comes from the data that was inserted, never from an engine. `lineage` is what must hold between these
+    names: it comes from the data that was inserted, never from an engine. With a `change` a step is said in a race with
+    the other engine's of the same round (see `lab/racing.py`). `lineage` is what must hold between these
     rows and an earlier step's. `look` names an inspection of
     `lab/tables/look.py` that the lab does itself, through the catalog, without any engine; `stored:PRODUCT` keeps
     of what it shows the part of that name. A look's `truth` is what it must show after the statements before it, as
@@ -235,6 +250,7 @@ class Step:
     truth: Truth | Mapping[str, Truth] | None = None
     among: bool = False
     lineage: Lineage | None = None
+    change: Change | None = None
     look: str | None = None
     optional: bool = False
     second: bool = False  # done by the reader (the second engine of a pair) instead of the writer
@@ -267,6 +283,15 @@ class Chain:
 
     causes: tuple[tuple[str, str], ...]
     whole: bool = False
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What a writer may be told in a race instead of its statement being done, and why that is right."""
+
+    generations: str  # comma-separated globs
+    failure: Chain
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -307,7 +332,8 @@ class Expect:
     step to the wrong rows that come back today instead of the truth (silently-wrong only).
     Where the expectation differs from the document's claim, `cause` names the class, method or setting
     and `control` the cell in which it is gone. `stores` is for what one store does otherwise than the rest, `catalogs`
-    for what one catalog does (`lab/behaviours/catalogs.py` has all of those).
+    for what one catalog does (`lab/behaviours/catalogs.py` has all of those). `refusals` are no failures of a race:
+    which writer meets one depends on who comes first.
     """
 
     outcome: Outcome
@@ -321,6 +347,7 @@ class Expect:
     at: str = "*"
     facts: Mapping[str, Any] = field(default_factory=dict)
     rows: Mapping[str, Truth] = field(default_factory=dict)
+    refusals: tuple[Refusal, ...] = ()
     trap: Trap | None = None  # which page explains it, where the outcome is a failure
     cause: str | None = None
     control: Control | None = None
@@ -495,6 +522,7 @@ class StepResult:
     among: bool = False
     lineage: Lineage | None = None
     asked: Mapping[str, Any] | None = None  # what the gateway noted meanwhile, where a case has `Access`
+    change: Change | None = None
 
 
 @dataclass(frozen=True)

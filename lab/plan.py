@@ -11,6 +11,7 @@ from typing import Any
 from lab import catalogs, stores
 from lab.behaviours import BEHAVIOURS
 from lab.behaviours.pairs.feature import EVERY, QUICK, Feature
+from lab.behaviours.pairs.race import Race
 from lab.catalogs import profile
 from lab.engines import GENERATIONS, LIBRARY
 from lab.errors import UsageError
@@ -63,6 +64,11 @@ class Case:
     def has_second(self) -> bool:
         """Whether a second engine has something to do after the writer."""
         return any(step.second for step in self.steps)
+
+    @property
+    def races(self) -> bool:
+        """Whether its two engines speak at the same time."""
+        return any(step.change for step in self.steps)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -169,13 +175,28 @@ class Pairs:
         spell = spelling(places)
         for feature in self.features:
             variant = next(v for v in feature.variants if v.name == (EVERY if self.full else QUICK))
-            pairs = [(w, reader) for w in self._makers(feature) for reader in readers if feature.takes(reader)]
+            if isinstance(feature, Race):
+                pairs = self._rivals(feature)
+            else:
+                pairs = [(w, reader) for w in self._makers(feature) for reader in readers if feature.takes(reader)]
             pairs += [(writer, writer) for writer in writers if feature.refuses(writer)]
             found += [_case(_spelled(feature, spell), variant, writer, reader, places) for writer, reader in pairs]
         return found
 
+    def _rivals(self, race: Race) -> list[tuple[Generation, Generation]]:
+        """Each two that can write, one of them a selected writer and the other a selected reader; in one order."""
+        able = [generation for generation in GENERATIONS.values() if race.makes(generation)]
+        two = [(one, other) for place, one in enumerate(able) for other in able[place:]]
+        chosen = {(writer, reader) for writer in self.writers for reader in self.readers}
+        return [(a, b) for a, b in two if {(a.name, b.name), (b.name, a.name)} & chosen]
+
     def _makers(self, feature: Feature) -> list[Generation]:
-        """Who of the writers makes it; where none can, the first that can, so that every reader is asked."""
+        """Who of the writers makes it; where none can, the first that can, so that every reader is asked.
+
+        A race is between those selected.
+        """
+        if isinstance(feature, Race):
+            return []
         if feature.table.files:
             return [LIBRARY]
         able = [generation for generation in GENERATIONS.values() if feature.makes(generation)]
@@ -297,7 +318,7 @@ def _named(what: str, globs: str | None, names: Iterable[str]) -> list[str]:
         if not any(fnmatchcase(name, glob) for name in known):
             raise UsageError(_unknown(what, glob, known))
     if not wanted:
-        raise UsageError(f"--{what} names nothing; it takes comma-separated globs, e.g. {OPTIONS[what]}")
+        raise UsageError(f"--{what} names nothing; it takes comma-separated globs, e.g. {known[0]}")
     return [name for name in known if any(fnmatchcase(name, glob) for glob in wanted)]
 
 

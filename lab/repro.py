@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 from lab.behaviours import BEHAVIOURS
 from lab.behaviours.pairs.feature import Feature
@@ -21,25 +22,49 @@ def script(line: Line) -> str:
     """The statements of a cell up to the failing one; comments say who says them and under which settings.
 
     Where rows are wrong, the reads before that were right are left out, and what came back stands below the wrong one.
+    Of a race the rounds that made them wrong are left.
     """
     cell, by = line["cell"], ""
     amiss = {step.name: step for step in recorded(line).observation.steps if wrong(step)}
     behaviour = BEHAVIOURS[cell["behaviour"]]
     variant = next(v for v in behaviour.variants if v.name == cell["variant"])
+    rounds = _rounds(amiss.values(), line["steps"])
     told = [f"-- {line['seeded_by']} makes the table, or its namespace", *_table(behaviour, variant, line["seeded_by"])]
     for step in line["steps"]:
         if step["by"] == "lab" or (amiss and "truth" in step and step["name"] not in amiss):
+            continue
+        if "change" in step and step["change"]["round"] not in rounds:
             continue
         if step["by"] != by:
             by = step["by"]
             second = by == cell["reader"] and by != cell["writer"]
             access = (variant.second_access or variant.access) if second else variant.access
             told += [f"-- {by}", *_door(access), *_settings(variant.second_settings if second else variant.settings)]
+        if "change" in step:
+            done = "refused" if "failure" in step else "acknowledged"
+            told.append(f"-- {step['name']}, at the same moment as the other one of its round: {done}")
         told += _told(amiss[step["name"]]) if step["name"] in amiss else [f"{step['statement']};"]
         if step is failing(line) or step["name"] in amiss:
             break
     run = behaviour.id.upper().replace("-", "_") + "_[0-9A-F]{8}"  # the namespace of that one run
     return re.sub(rf"\b{run}\b", NAMESPACE, "\n".join(told), flags=re.IGNORECASE)
+
+
+def _rounds(amiss: Iterable[StepResult], steps: Iterable[Line]) -> set[int]:
+    """The rounds of a race whose rows are wrong in the end; all of them where none is."""
+    wrong_keys = set()
+    for read in amiss:
+        assert isinstance(read.answer, Rows)
+        here, there = Counter(map(repr, read.answer.rows)), Counter(map(repr, read.truth or ()))
+        wrong_keys |= {
+            row[0] for row in (*read.answer.rows, *(read.truth or ())) if here[repr(row)] != there[repr(row)]
+        }
+    changes = [step["change"] for step in steps if "change" in step]
+    touched = [
+        (change["round"], {key for key, _ in (*change["inserted"], *change["added"])} | set(change["deleted"]))
+        for change in changes
+    ]
+    return {number for number, keys in touched if keys & wrong_keys} or {number for number, _ in touched}
 
 
 def _told(step: StepResult) -> list[str]:

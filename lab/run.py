@@ -3,7 +3,8 @@
 Each generation has a lane, a thread that asks its engine one statement at a time; lanes run side by side, so
 that a quick engine's cells arrive while a slow one still starts. A case has up to two parts: the writer's
 steps on the writer's lane, then the second engine's on its own. Every first part stands before every second
-one in its lane, and a first part waits for tables only, so no lane can wait for itself.
+one in its lane, and a first part waits for tables only, so no lane can wait for itself. Races, in which two engines
+speak at once, run one after another in a lane of their own, on connections of their own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
@@ -30,6 +32,7 @@ from lab.errors import LabError
 from lab.model import Access, Cell, Failure, Generation, Observation, Rows, Step, StepResult, Table
 from lab.plan import Case, Selection, control_of, spelled, spelling
 from lab.provision import NotProvided
+from lab.racing import Side, race
 from lab.records.record import Recorded, Recorder
 from lab.records.redact import Redactor
 from lab.records.verdict import judge, turned
@@ -238,21 +241,28 @@ class Run:
         self._tables = Tables(lab, self._engines, selection.seed, spell=self._spell)
         self._lanes: dict[str, _Lane] = {}
         self._seen: dict[tuple[str, str, str], dict[str, Any]] = {}
+        self._racing, self._beside = _Lane("races"), _Lane("races, second writer")
+        self._gates: dict[tuple[str, str], _Gate] = {}  # of races, which are many and come in alike
 
     def start(self) -> None:
         """Hands every case to its lanes and returns."""
         if not all(case.variant.missing for case in self.cases):
             self._tables.plain()  # first of all: what a failing case is checked against
         firsts: dict[tuple[str, ...], Future[_Part]] = {}
+        racing = {who.name: who for case in self.cases if case.races for who in (case.writer, case.reader)}
+        for who in racing.values():
+            self._lane(who).do(partial(self._warm, who))  # side by side, not one after the other as races want them
         for case in self.cases:
-            if self._work(case) not in firsts:  # one writer's work serves all its readers
+            if case.races:
+                self._racing.do(self._finish(case, partial(self._raced, case)))
+            elif self._work(case) not in firsts:  # one writer's work serves all its readers
                 work = self._lacking(case) if case.variant.missing else self._writer_part(case)
                 firsts[self._work(case)] = self._lane(case.writer).do(work)
             if not case.has_second:  # told as soon as it is seen
-                self._lane(case.reader).do(self._finish(case, firsts[self._work(case)]))
+                self._lane(case.reader).do(self._finish(case, partial(self._parts, case, firsts[self._work(case)])))
         for case in self.cases:
-            if case.has_second:
-                self._lane(case.reader).do(self._finish(case, firsts[self._work(case)]))
+            if case.has_second and not case.races:
+                self._lane(case.reader).do(self._finish(case, partial(self._parts, case, firsts[self._work(case)])))
 
     def wait(self) -> list[Recorded]:
         """Waits for every cell. In the order of the cases."""
@@ -272,7 +282,7 @@ class Run:
 
     def close(self) -> None:
         """Ends the sessions that this run holds; the lab and its engines are the caller's."""
-        for lane in self._lanes.values():
+        for lane in (*self._lanes.values(), self._racing, self._beside):
             lane.close()
         self._tables.close()
         self._engines.close()
@@ -326,14 +336,14 @@ class Run:
         if not self._puffin and has_puffin(case.behaviour.table):
             raise NotProvided("the catalog itself takes no *.puffin: a table with such files can't be made there")
 
-    def _finish(self, case: Case, first: Future[_Part]) -> Callable[[], None]:
+    def _finish(self, case: Case, parts: Callable[[], list[_Part]]) -> Callable[[], None]:
         def work() -> None:
             future = self.results[case.cell]
             try:
                 try:
-                    recorded = self._observe(case, first.result())
+                    recorded = self._observe(case, parts())
                 except Exception as fault:  # the lab's own: told for this cell, and the others go on
-                    recorded = self._observe(case, self._faulty(case.reader, fault))
+                    recorded = self._observe(case, [self._faulty(case.reader, fault)])
                 self.on_seen(case, recorded)
                 future.set_result(recorded)
             except BaseException as e:  # what can't even be recorded must reach who waits for the cell
@@ -341,12 +351,52 @@ class Run:
 
         return work
 
-    def _observe(self, case: Case, first: _Part) -> Recorded:
-        parts = [first]
+    def _parts(self, case: Case, first: Future[_Part]) -> list[_Part]:
+        """What the writer did, and the second engine after it."""
+        parts = [first.result()]
         second = [s for s in case.steps if s.second]
-        if second and not first.stopped:
+        if second and not parts[0].stopped:
             access = case.variant.second_access or case.variant.access
             parts.append(self._ask(case, case.reader, second, case.variant.second_settings, access))
+        return parts
+
+    def _warm(self, who: Generation) -> None:
+        with self._engines.using(who):
+            pass
+
+    def _raced(self, case: Case) -> list[_Part]:
+        """What both engines did at once, as the first one's part, and the second one with nothing of its own."""
+        table, namespace = case.behaviour.table, self.namespace(case)
+        try:
+            self._check(case)
+            self._tables.get(table, namespace, case.variant.properties).result()
+            self._tables.plain().result()
+        except LabError as e:
+            return [self._nothing(self._tables.by(table), e)]
+        sides: list[Side] = []
+        parts = []
+        with ExitStack() as held:
+            for who, which in ((case.writer, "race"), (case.reader, "race, second writer")):
+                try:
+                    engine = held.enter_context(self._engines.using(who, which))
+                    gate = self._gate(case, who, which)
+                    session = held.enter_context(closing(engine.session({}, gate.entry)))
+                    parts.append(_Part(who.name, (), engine.versions(), dict(session.settings)))
+                except LabError as e:
+                    return [self._nothing(who, e)]
+                sides.append(Side(who, session, gate.noted))
+            filling = words(namespace, table, case.writer.name, case.reader.name)
+            sound = partial(plain_read, namespace=self._tables.namespace, orders=self._tables.orders)
+            steps = race(table, case.steps, sides[0], sides[1], filling, self._beside.do, sound)
+        return [replace(parts[0], steps=tuple(steps)), parts[1]]
+
+    def _gate(self, case: Case, who: Generation, which: str) -> _Gate:
+        if (who.name, which) not in self._gates:
+            gate = _Gate(self.lab, case.cell.store, case.variant.access, self.recorder.redactor)
+            self._gates[who.name, which] = gate
+        return self._gates[who.name, which]
+
+    def _observe(self, case: Case, parts: Sequence[_Part]) -> Recorded:
         steps = [step for part in parts for step in part.steps]
         stopped = any(part.stopped for part in parts)
         if not any(part.missing for part in parts):
@@ -382,9 +432,8 @@ class Run:
                 filling |= earlier(loaded.metadata)
             with ExitStack() as held:
                 engine = held.enter_context(self._engines.using(who))
-                gate = _Gate(
-                    self.lab, case.cell.store, access, self.recorder.redactor
-                )  # when the engine runs: tokens are short-lived
+                # When the engine runs: tokens are short-lived.
+                gate = _Gate(self.lab, case.cell.store, access, self.recorder.redactor)
                 session = held.enter_context(closing(engine.session(settings, gate.entry)))
                 for step in steps:
                     if step.optional and step.statement(who.kind) is None:

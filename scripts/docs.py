@@ -5,7 +5,8 @@ docs/measured.md is of other data: that of scripts/benchmark.py.
 
 Records given are first copied to docs, sorted by the plan, so that two runs' records compare: those of `pairs` to
 docs/record-pairs.jsonl; of the others the cells of the store that is usual to docs/record.jsonl, those of another to
-docs/record-STORE.jsonl. The trap pages are made of all of them.
+docs/record-STORE.jsonl. The trap pages are made of all of them. Of a run of `pairs --full`, whose record is too large
+for that, a summary is kept: docs/pairs-full.json.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from lab.behaviours.pairs.feature import EVERY
 from lab.engines import GENERATIONS
 from lab.plan import FEATURES, Pairs, chosen, select, select_pairs
 from lab.records.record import read
@@ -30,6 +34,7 @@ ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "record.jsonl"
 OTHER_STORES = [RECORD.with_name(f"record-{store}.jsonl") for store in STORES[1:]]
 PAIRS = RECORD.with_name("record-pairs.jsonl")
+FULL = RECORD.with_name("pairs-full.json")
 TRAPS = ROOT / "docs" / "traps"
 FALLBACK = ROOT / "docs" / "fallback.json"
 MEASURED = ROOT / "docs" / "measured.json"
@@ -151,7 +156,33 @@ def lines() -> list[dict[str, Any]]:
 def pairs() -> str:
     """docs/pairs.md: each feature's matrix of writers and readers, and the version chooser's lines."""
     wanted, lines = all_pairs(), all_pairs().chosen(recorded(PAIRS))
-    return pairing.markdown(lines, pairing.choices(lines, wanted.writers, wanted.readers), list(GENERATIONS))
+    text = pairing.markdown(lines, pairing.choices(lines, wanted.writers, wanted.readers), list(GENERATIONS))
+    return "\n".join([text, *_every_operator(json.loads(FULL.read_text("utf-8"))), ""]) if FULL.exists() else text
+
+
+def _every_operator(found: dict[str, Any]) -> list[str]:
+    outcomes = ", ".join(f"{number} {outcome}" for outcome, number in found["outcomes"].items())
+    machine = found["machine"]
+    return [
+        "## Every operator on every column",
+        "",
+        f"`iceberg-lab pairs --full`, {found['day']}, {machine['system']} {machine['arch']}, {machine['cores']} cores: "
+        f"{found['cells']} cells in {found['seconds'] / 60:.0f} minutes: {outcomes}; {found['unexpected']} unexpected.",
+    ]
+
+
+def summary(record: list[dict[str, Any]]) -> dict[str, Any]:
+    """What docs keep of a run of `pairs --full`."""
+    cells = [line for line in record if line["type"] == "cell"]
+    first, last = (datetime.fromisoformat(line["time"]) for line in (record[0], record[-1]))
+    return {
+        "day": f"{first:%Y-%m-%d}",
+        "machine": record[0]["machine"],
+        "seconds": round((last - first).total_seconds()),
+        "cells": len(cells),
+        "outcomes": dict(Counter(line["outcome"] for line in cells).most_common()),
+        "unexpected": sum(line["expectation"] == "unexpected" for line in cells),
+    }
 
 
 def all_pairs() -> Pairs:
@@ -256,8 +287,11 @@ def _write(record: Path, lines: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     records = [list(read(Path(file))) for file in sys.argv[1:]]
+    for found in records:
+        if _of_pairs(found) and {line["cell"]["variant"] for line in found if line["type"] == "cell"} == {EVERY}:
+            FULL.write_text(json.dumps(summary(found), indent=2) + "\n", "utf-8")
     paired = [line for record in records if _of_pairs(record) for line in record]
-    if paired:
+    if all_pairs().chosen(paired):
         _write(PAIRS, [paired[0], *all_pairs().chosen(paired)])
     given = [line for record in records if not _of_pairs(record) for line in record]
     for store, record in zip(STORES, (RECORD, *OTHER_STORES), strict=True):

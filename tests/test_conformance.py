@@ -298,6 +298,38 @@ def test_of_many_commits_on_one_base_one_is_made(catalog: Catalog) -> None:
     assert statuses == [200, *[409] * 7]
 
 
+def acknowledged_and_lost(catalog: Catalog) -> tuple[set[str], set[str]]:
+    """Eight transactions at once that each set a property of a table: those answered with success, and of them those
+    whose property is not there."""
+    path = catalog.table()
+    identifier = {"namespace": [catalog.namespace], "name": path.rpartition("/")[2]}
+
+    def commit(key: str) -> bool:
+        updates = [{"action": "set-properties", "updates": {key: "1"}}]
+        change = {"identifier": identifier, "requirements": [], "updates": updates}
+        return catalog.ask("POST", "transactions/commit", {"table-changes": [change]}).status_code == 204
+
+    keys = [f"writer-{number}" for number in range(8)]
+    with ThreadPoolExecutor(8) as writers:
+        done = {key for key, made in zip(keys, writers.map(commit, keys), strict=True) if made}
+    return done, done - catalog.metadata(path)["properties"].keys()
+
+
+def test_no_transaction_of_one_table_is_lost_that_was_acknowledged(catalog: Catalog) -> None:
+    for _ in range(3):
+        done, lost = acknowledged_and_lost(catalog)
+        assert done and not lost
+
+
+def test_the_reference_catalog_alone_loses_transactions(lab: Embedded) -> None:
+    """Why `transactions.py` is there. On the day that this fails it need not be any more."""
+    where = lab.catalog()
+    door = Access("witness~off=H-token-expiry~transactions=whole", by="nothing")
+    alone = Catalog("alone", lab.sign_on().entry(door, where.uri, "alone").uri, where.warehouse)
+    assert alone.ask("POST", "namespaces", {"namespace": [alone.namespace]}).status_code == 200
+    assert any(acknowledged_and_lost(alone)[1] for _ in range(20))
+
+
 def test_a_table_moves_by_its_new_name(catalog: Catalog) -> None:
     path = catalog.table()
     old, new = path.rpartition("/")[2], f"m_{secrets.token_hex(4)}"

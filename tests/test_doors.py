@@ -358,7 +358,9 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
 
     def note(tag: str, **more: Any) -> None:
         with record.open("a") as file:
-            file.write(json.dumps({"path": "/horizon/v1/x", "status": 200, "tag": tag, **more}) + "\n")
+            file.write(
+                json.dumps({"method": "POST", "path": "/horizon/v1/x", "status": 200, "tag": tag, **more}) + "\n"
+            )
 
     note(mine.tag, rule="H-token-expiry", status=401)
     offset = record.stat().st_size
@@ -366,8 +368,10 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
         note(entry.tag, rule=f"of {entry.tag}", status=403)
     note(mine.tag, path="/horizon/v1/oauth/tokens")
     note(mine.tag, narrowed="H-privileges")
-    note(mine.tag, path="/horizon/v1/namespaces/a/tables/b", vended=True)
-    note(mine.tag, path="/horizon/v1/namespaces/a/tables/b/credentials", vended=True)
+    note(mine.tag, method="GET", path="/horizon/v1/namespaces/a/tables/b", vended=True)
+    note(mine.tag, path="/horizon/v1/namespaces/a/tables/b", status=409)
+    note(mine.tag, path="/horizon/v1/namespaces/a/tables/b")
+    note(mine.tag, method="GET", path="/horizon/v1/namespaces/a/tables/b/credentials", vended=True)
     timer = threading.Timer(0.1, lambda: note(mine.tag, path="/horizon/mark/the-mark", rule="?", status=404))
     timer.start()
     told, end = Told(MINE.secret, str(record)).asked(mine, offset)
@@ -379,6 +383,7 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
         "keys": 1,
         "refreshed": True,
         "statuses": [403],
+        "commits": [409, 200],
     }
     assert end == record.stat().st_size
 

@@ -19,6 +19,7 @@ from lab import plan, repro
 from lab.asking import earlier
 from lab.behaviours.pairs.feature import Feature
 from lab.behaviours.pairs.filters import OPERATORS, Filter, every
+from lab.behaviours.pairs.race import Race
 from lab.cli import main
 from lab.engines import GENERATIONS
 from lab.errors import LabError, UsageError
@@ -98,7 +99,8 @@ def case(feature: str, writer: str = DUCKDB, reader: str = TRINO) -> Case:
     return next(c for c in select_pairs(feature, writer, reader, full=False).cases(EMBEDDED) if c.cell.reader == reader)
 
 
-ALL = [case(name, "*", next(n for n, g in GENERATIONS.items() if g.kind == "trino")) for name in FEATURES]
+READ = [name for name, feature in FEATURES.items() if not isinstance(feature, Race)]  # races: tests/test_races.py
+ALL = [case(name, "*", next(n for n, g in GENERATIONS.items() if g.kind == "trino")) for name in READ]
 
 
 @pytest.mark.parametrize("case", ALL, ids=[str(c.cell) for c in ALL])
@@ -249,6 +251,33 @@ def test_a_script_has_the_wrong_filter_alone_and_what_it_returned() -> None:
     assert not any("SELECT *" in statement for statement in told)
 
 
+MOST_STATEMENTS = 12
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_each_wrong_and_each_crashing_pair_that_is_declared_has_a_script_of_few_statements(full: bool) -> None:
+    told: dict[tuple[int, str, str], Case] = {}
+    for one in select_pairs(None, None, None, full=full).cases(EMBEDDED):
+        expected = one.behaviour.expectation(one.cell)
+        if expected is not None and expected.outcome in (Outcome.SILENTLY_WRONG, Outcome.CRASH):
+            told.setdefault((id(expected), one.writer.kind, one.reader.kind), one)
+    assert len(told) > 40
+    for one in told.values():
+        expected = one.behaviour.expectation(one.cell)
+        assert expected is not None
+        assert expected.trap, (one.cell, "which page explains it?")
+        answers: dict[str, Answer] = {step: Rows((), rows) for step, rows in expected.rows.items()}
+        if expected.outcome is Outcome.CRASH:
+            answers[expected.at] = Failure(BOOM.causes, crash=True)
+        shown = repro.script(line(one, answers)).splitlines()
+        statements = [said for said in shown if not said.startswith("--")]
+        assert 1 <= len(statements) <= MOST_STATEMENTS, one.cell
+        if expected.outcome is Outcome.SILENTLY_WRONG:
+            assert statements[-1] == shown[-3], one.cell
+            assert shown[-2].startswith("-- returned ") and shown[-1].startswith("-- instead of "), one.cell
+            assert shown[-2].partition("[")[2] != shown[-1].partition("[")[2], one.cell
+
+
 # ---------------------------------------------------------------- declarations
 def test_features_are_many_and_each_engine_may_be_asked() -> None:
     assert len(FEATURES) >= 38
@@ -282,6 +311,23 @@ def test_the_suite_runs_few_pairs() -> None:
 def test_a_wrong_name_is_answered_with_near_ones(words: tuple[str | None, ...], near: str) -> None:
     with pytest.raises(UsageError, match=near):
         select_pairs(*words, full=False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--feature", "partition-bukket"),
+        ("--feature", "race-insrt"),
+        ("--writer", "trino-477"),
+        ("--reader", "spark-3.6*"),
+        ("--feature", ""),
+        ("--runtime", "embeded"),
+    ],
+)
+def test_a_wrong_word_is_answered_in_one_line(words: tuple[str, str]) -> None:
+    told = CliRunner().invoke(main, ["pairs", *words])
+    assert (told.exit_code, len(told.stderr.splitlines())) == (2, 1)
+    assert told.stderr.startswith(f"usage: {words[0]}")
 
 
 def test_a_record_is_shown_without_running_anything(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ class Upstream:
     region: str = ""
     session_token: str = field(default="", repr=False)
     vends: bool = False  # it vends its tables' keys itself, and the gateway passes them on
+    loses_transactions: bool = False  # see `transactions.py`
 
 
 class Catalog(Protocol):

@@ -74,7 +74,8 @@ def start(host: Host, store: StoreEndpoint, store_ready: Callable[[], object]) -
     archive = class_archive(host, NAME, java, classpath, _JVM_OPTIONS, train, store.client_environment)
     process, endpoint = jvm_gateway(host, NAME, java, classpath, [*_JVM_OPTIONS, *archive], store.client_environment)
     try:
-        return Upstream(_serve(endpoint, host.data(NAME) / "catalog.sqlite", store))
+        uri = _serve(endpoint, host.data(NAME) / "catalog.sqlite", store)
+        return Upstream(uri, loses_transactions=True)
     except Py4JJavaError as failure:
         host.end(process)
         raise StartFailed(NAME, str(failure.java_exception), process.log) from None

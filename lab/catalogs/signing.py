@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ TOKENS, CREDENTIALS = "oauth/tokens", "/credentials"
 BY = ("credential", "token", "pat", "pat-credential", "key-pair", "external", "sigv4", "nothing")
 REGION, SERVICE = "us-east-1", "s3tables"  # of signed requests
 HIDDEN = "(a secret of this lab)"
+_COMMIT = re.compile(r"/tables/[^/]+$|/transactions/commit$")
 _SECONDS = 30.0  # within which the record must show a request that was answered
 
 
@@ -104,7 +106,7 @@ class SignOn:
         `rules`: claims whose rules refused something, `amended`: those that changed something, `narrowed`: those by
         which vended keys lack something, `tokens`: how many the token endpoint gave out, `keys`: how often a table came
         with keys, `refreshed`: whether new keys alone were got for one, `statuses`: of refused requests. Each once, in
-        its order.
+        its order. `commits`: the status of each, so that a 409 before a 200 is a retry.
 
         Raises LabError when the record does not keep up.
         """
@@ -123,6 +125,7 @@ class SignOn:
             "keys": sum(line.get("vended", False) and not line["path"].endswith(CREDENTIALS) for line in lines),
             "refreshed": any(line["path"].endswith(CREDENTIALS) and line["status"] == 200 for line in lines),
             "statuses": list(dict.fromkeys(line["status"] for line in lines if "rule" in line)),
+            "commits": [line["status"] for line in lines if line["method"] == "POST" and _COMMIT.search(line["path"])],
         }, offset
 
     def _marked(self, entry: Entry) -> bytes:

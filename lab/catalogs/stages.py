@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.catalogs import Upstream, handmade, upstream
+from lab.catalogs import Upstream, handmade, transactions, upstream
 from lab.catalogs.authentication import Authentication
 from lab.catalogs.authorisation import Authorisation
 from lab.catalogs.doors import doors
@@ -23,6 +23,7 @@ def pipeline(store: StoreEndpoint, secret: str, catalog: Upstream) -> list[Stage
         *([] if catalog.vends else [Vending(store)]),
         Rules(store),
         handmade.transformed,
+        *([transactions.single] if catalog.loses_transactions else []),
         *([] if catalog.vends else [upstream.undelegated]),
         *upstream.sign_on(catalog),
     ]

@@ -35,9 +35,9 @@ dicts by column name; a column left out is null.
     overwrite(namespace, table, rows, filter)
         replaces the rows that match, or all
     delete(namespace, table, filter)
-    update(namespace, table, filter, set)
+    update(namespace, table, filter, set, add)
         PyIceberg has no UPDATE. This is what its users do instead: read the rows that match, change them in
-        memory, `overwrite` the matching ones with them.
+        memory (set: column → value, add: column → a number), `overwrite` the matching ones with them.
     expire_snapshots(namespace, table)
         all but the current one; PyIceberg takes them out of the metadata and deletes no file
     register(namespace, table, name)

@@ -25,6 +25,7 @@ from lab.errors import LabError
 from lab.model import (
     Cause,
     Cell,
+    Change,
     ClaimVerdict,
     Column,
     ExpectationVerdict,
@@ -204,6 +205,8 @@ def _step(step: StepResult) -> dict[str, Any]:
         out["asked"] = dict(step.asked)
     if step.lineage is not None:
         out["lineage"] = asdict(step.lineage)
+    if step.change is not None:
+        out["change"] = asdict(step.change)
     return out
 
 
@@ -226,7 +229,13 @@ def _step_back(line: Mapping[str, Any]) -> StepResult:
         line.get("among", False),
         _lineage_back(line["lineage"]) if "lineage" in line else None,
         line.get("asked"),
+        _change_back(line["change"]) if "change" in line else None,
     )
+
+
+def _change_back(line: Mapping[str, Any]) -> Change:
+    inserted, added = (tuple(map(tuple, line[name])) for name in ("inserted", "added"))
+    return Change(line["round"], inserted, tuple(line["deleted"]), added)
 
 
 def _lineage_back(line: Mapping[str, Any]) -> Lineage:

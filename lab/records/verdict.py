@@ -24,9 +24,11 @@ from lab.model import (
     Failure,
     Observation,
     Outcome,
+    Refusal,
     Rows,
     StepResult,
     Verdict,
+    declared_name,
     matches_globs,
 )
 from lab.records.lineage import breaches
@@ -43,7 +45,7 @@ def judge(behaviour: Behaviour, seen: Observation) -> Verdict:
         return Verdict(Outcome.NOT_RUN, ClaimVerdict.NONE, None, (seen.missing,))
     expected = behaviour.expectation(seen.cell)
     outcome = _outcome(seen, expected)
-    failure = _failure(seen)
+    failure = _failure(seen, expected)
     facts = facts_of(seen)
 
     claim, claim_differences = ClaimVerdict.NONE, []
@@ -72,8 +74,8 @@ def turned(behaviour: Behaviour, cell: Cell, control: Observation) -> list[str]:
     documented = behaviour.claim(cell)
     if documented is None or control.missing is not None:
         return []  # nothing to turn to; a control that could not run proves nothing, and is not-run itself
-    outcome = _outcome(control, behaviour.expectation(control.cell))
-    return differences(documented, outcome, _failure(control), facts_of(control))
+    expected = behaviour.expectation(control.cell)
+    return differences(documented, _outcome(control, expected), _failure(control, expected), facts_of(control))
 
 
 def differences(
@@ -154,7 +156,7 @@ def facts_of(seen: Observation) -> dict[str, Any]:
 def _outcome(seen: Observation, expected: Expect | None) -> Outcome:
     if any(wrong(step) for step in seen.steps if isinstance(step.answer, Rows) and step.name != PLAIN_READ):
         return Outcome.SILENTLY_WRONG  # the worst, whatever fails after it
-    failure = _failure(seen)
+    failure = _failure(seen, expected)
     if failure is not None:
         if failure.crash:
             return Outcome.CRASH
@@ -176,10 +178,27 @@ def _by_rule(seen: Observation, failure: Failure) -> bool:
     return bool(noted and (noted[-1]["rules"] or (denied and any(asked["narrowed"] for asked in noted))))
 
 
-def _failure(seen: Observation) -> Failure | None:
-    """The first failure of the case itself; the plain read is a check of the session, not of the case."""
-    failures = (s.answer for s in seen.steps if isinstance(s.answer, Failure) and s.name != PLAIN_READ)
-    return next(failures, None)
+def failed(steps: Iterable[StepResult], expected: Expect | None) -> StepResult | None:
+    """The first step that failed of the case itself.
+
+    The plain read is a check of the session, and what a race refuses as declared is no failure.
+    """
+    failures = (step for step in steps if isinstance(step.answer, Failure) and step.name != PLAIN_READ)
+    return next((step for step in failures if refusal(step, expected) is None), None)
+
+
+def refusal(step: StepResult, expected: Expect | None) -> Refusal | None:
+    """The declared refusal that a step of a race met."""
+    if expected is None or not isinstance(step.answer, Failure):
+        return None
+    answer, by = step.answer, declared_name(step.by)
+    known = (each for each in expected.refusals if matches_globs(each.generations, by))
+    return next((each for each in known if matches(each.failure, answer)), None)
+
+
+def _failure(seen: Observation, expected: Expect | None) -> Failure | None:
+    step = failed(seen.steps, expected)
+    return step.answer if step and isinstance(step.answer, Failure) else None
 
 
 def broken(step: StepResult, seen: Observation) -> list[str]:
@@ -213,11 +232,19 @@ def _wrongly_seen(step: StepResult) -> dict[str, tuple[Any, Any]]:
 
 def _unproven(seen: Observation, expected: Expect) -> list[str]:
     """Why what was seen proves nothing: no check was made at all, or the failure came in another step than declared."""
-    failing = next((s for s in seen.steps if isinstance(s.answer, Failure) and s.name != PLAIN_READ), None)
+    failing = failed(seen.steps, expected)
     if failing is not None:
         if matches_globs(expected.at, failing.name):
             return []
         return [f"failed in step {failing.name!r} instead of {expected.at!r}"]
+    said: dict[int, list[bool]] = {}
+    for step in seen.steps:
+        if step.change is not None:
+            said.setdefault(step.change.round, []).append(isinstance(step.answer, Rows))
+    if nobody := [str(number) for number, done in said.items() if not any(done)]:
+        return [f"nobody was acknowledged in round {', '.join(nobody)}: one of two has to come first"]
+    if said and not any(step.truth is not None and isinstance(step.answer, Rows) for step in seen.steps):
+        return ["nobody could read what the race left"]
     checked = expected.facts or any(s.truth is not None or s.lineage is not None for s in seen.steps)
     return [] if checked else ["nothing was checked: no step has a truth or a lineage, and no fact is declared"]
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lab.behaviours import BEHAVIOURS
-from lab.model import Cell, Expect
-from lab.records.verdict import PLAIN_READ
+from lab.model import Cell, Expect, Refusal
+from lab.records.record import recorded
+from lab.records.verdict import PLAIN_READ, refusal
 
 Line = Mapping[str, Any]
 
@@ -33,8 +34,22 @@ def expected(line: Line) -> Expect | None:
 
 
 def failing(line: Line) -> Mapping[str, Any] | None:
-    """The step of a cell that failed; None where none did. The plain read beside it is a check of the session."""
-    return next((step for step in line["steps"] if "failure" in step and step["name"] != PLAIN_READ), None)
+    """The step of a cell that failed; None where none did.
+
+    The plain read beside it is a check of the session, and what a race refuses as declared is no failure.
+    """
+    refused = {step["name"] for step, _ in refusals(line)}
+    names = (PLAIN_READ, *refused)
+    return next((step for step in line["steps"] if "failure" in step and step["name"] not in names), None)
+
+
+def refusals(line: Line) -> list[tuple[Mapping[str, Any], Refusal]]:
+    """Of a race, the steps that were not done because of what the other writer did, as that is declared."""
+    if not (any("change" in step for step in line["steps"]) and any("failure" in step for step in line["steps"])):
+        return []
+    told, seen = expected(line), recorded(line).observation.steps
+    both = ((step, refusal(back, told)) for step, back in zip(line["steps"], seen, strict=True))
+    return [(step, known) for step, known in both if known]
 
 
 def rule(line: Line) -> str:

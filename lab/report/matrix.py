@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -20,7 +21,7 @@ from lab.model import ENGINES, NOBODY
 from lab.records.record import recorded
 from lab.records.verdict import broken, otherwise
 from lab.report import traps
-from lab.report.line import Line, expected, failure, name, root_cause, rule, unexpected
+from lab.report.line import Line, expected, failure, name, refusals, root_cause, rule, short, unexpected
 
 # outcome → how it shows: word and colour. Short, as nine of them stand side by side.
 _OUTCOMES = {
@@ -194,6 +195,10 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
         head = f"{word} ({_cells(len(failed))}, {readers}): "
         notes.append(Text.assemble((head, _OUTCOMES[outcome][1]), f"{root_cause(failed[0])}. {reason or UNDECLARED}"))
         notes += _cures(failed[0], pages)
+    for (by, reason), told in _refused(lines).items():
+        head = f"refused in a race ({len(told)} statements, {by}): "
+        cause = short(f"{told[0]['failure'][0]['class']}: {told[0]['failure'][0]['message']}")
+        notes.append(Text.assemble((head, "yellow"), f"{cause}. {reason}"))
     for (what, why, cause), differing in _differing(lines).items():
         who = ", ".join(name(line["cell"]).rstrip("]").partition(" [")[2] for line in differing)
         notes.append(
@@ -241,6 +246,15 @@ def _failing(lines: Sequence[Line]) -> dict[tuple[str, str, str], list[Line]]:
     for line in lines:
         if failure(line) and not unexpected(line):
             grouped.setdefault((line["outcome"], rule(line), line["reason"]), []).append(line)
+    return grouped
+
+
+def _refused(lines: Sequence[Line]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+    """The refused statements of races, by who was refused and the reason that is declared for it."""
+    grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for line in lines:
+        for step, known in refusals(line):
+            grouped.setdefault((step["by"], known.reason), []).append(step)
     return grouped
 
 

@@ -10,8 +10,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from lab.behaviours import BEHAVIOURS
+from lab.behaviours.pairs.race import SECOND, Race
 from lab.report import matrix, traps
-from lab.report.line import Line, expected, failing, unexpected
+from lab.report.line import Line, expected, failing, refusals, short, unexpected
 
 READS = ("others", "whole", "filters")  # the reader's steps, in their order
 
@@ -25,6 +26,7 @@ class Result(StrEnum):
     NOT_READ = "not read"  # a table without new columns
     COLUMN_FAILS = "column fails"  # the new one, and the others are read
     FILTER_FAILS = "filter fails"  # and without filters all is read
+    STATEMENT_FAILS = "statement fails"  # in a race, and not because the other came first
     WRITER_CANNOT = "writer cannot"
     NOT_RUN = "not run"
     RIGHT = "right"
@@ -35,13 +37,16 @@ SHORT = {
     Result.CRASH: "**CRASH**",
     Result.RIGHT: "right",
 }
-_FAILS = (Result.NOT_LOADED, Result.NOT_READ, Result.COLUMN_FAILS, Result.FILTER_FAILS)
+_FAILS = (
+    *(Result.NOT_LOADED, Result.NOT_READ, Result.COLUMN_FAILS, Result.FILTER_FAILS),
+    Result.STATEMENT_FAILS,
+)
 
 
 def result(line: Line) -> Result:
     """Of one cell of a feature."""
     step = failing(line)
-    if step is not None and step["name"] not in READS:
+    if step is not None and step["name"] not in READS and not (raced(line) and line["outcome"] != "not-supported"):
         return Result.WRITER_CANNOT
     if line["outcome"] in ("silently-wrong", "crash", "works", "not-run"):
         return {
@@ -50,6 +55,8 @@ def result(line: Line) -> Result:
             "works": Result.RIGHT,
             "not-run": Result.NOT_RUN,
         }[line["outcome"]]
+    if raced(line):
+        return Result.STATEMENT_FAILS
     assert step is not None, "what is not right and not wrong has failed somewhere"
     if step["name"] == "whole":
         first = next(s["name"] for s in line["steps"] if s["name"] in READS)
@@ -59,17 +66,24 @@ def result(line: Line) -> Result:
 
 @dataclass(frozen=True)
 class Choice:
-    """What one reader does with all features that one writer makes, or that others make where it can't."""
+    """What one reader does with all features that one writer makes, or that others make where it can't.
+
+    And how the two fare when both write at once.
+    """
 
     writer: str
     reader: str
     results: Mapping[str, Result]  # by feature
     instead: Mapping[str, str]  # feature → who wrote it
+    races: Mapping[str, Result]
 
     def __str__(self) -> str:
         """The version chooser's line."""
-        asked = [r for r in self.results.values() if r is not Result.NOT_RUN]
-        told = [f"reads {sum(r is Result.RIGHT for r in asked)} of {len(asked)}"]
+        told = [
+            f"{word} {sum(r is Result.RIGHT for r in asked)} of {len(asked)}"
+            for word, results in (("reads", self.results), ("races", self.races))
+            if (asked := [r for r in results.values() if r is not Result.NOT_RUN])
+        ]
         wrong = self._named(Result.WRONG)
         told += [f"SILENTLY WRONG on {', '.join(wrong)}"] if wrong else []
         crashed = self._named(Result.CRASH)
@@ -79,23 +93,45 @@ class Choice:
         for who in dict.fromkeys(self.instead.values()):
             features = [feature for feature, by in self.instead.items() if by == who]
             told.append(f"written by {who} instead: {', '.join(features)}")
-        return f"{self.writer} → {self.reader}: {'; '.join(told)}"
+        return f"{self.writer} → {self.reader}: {'; '.join(told) or 'nothing was run'}"
 
     def _named(self, wanted: Result) -> list[str]:
-        return [feature for feature, found in self.results.items() if found is wanted]
+        return [feature for feature, found in {**self.results, **self.races}.items() if found is wanted]
 
 
 def choices(lines: Iterable[Line], writers: Sequence[str], readers: Sequence[str]) -> list[Choice]:
     """Each writer with each reader, over all features that the lines have."""
     seen: dict[tuple[str, str, str], Line] = {}
+    races: dict[frozenset[str], dict[str, Result]] = {}
     for line in lines:
-        if result(line) is not Result.WRITER_CANNOT:
-            seen[line["cell"]["behaviour"], line["cell"]["writer"], line["cell"]["reader"]] = line
+        cell, found = line["cell"], result(line)
+        if found is Result.WRITER_CANNOT:
+            continue
+        if raced(line):
+            two = frozenset((cell["writer"], cell["reader"]))
+            races.setdefault(two, {})[cell["behaviour"].removeprefix("P-")] = found
+        else:
+            seen[cell["behaviour"], cell["writer"], cell["reader"]] = line
     features = list(dict.fromkeys(key[0] for key in seen))
-    return [_choice(seen, features, writer, reader) for writer in writers for reader in readers]
+    return [
+        _choice(seen, features, writer, reader, races.get(frozenset((writer, reader)), {}))
+        for writer in writers
+        for reader in readers
+    ]
 
 
-def _choice(seen: Mapping[tuple[str, str, str], Line], features: Sequence[str], writer: str, reader: str) -> Choice:
+def raced(line: Line) -> bool:
+    """Whether a cell's two engines wrote at once."""
+    return isinstance(BEHAVIOURS.get(line["cell"]["behaviour"]), Race)
+
+
+def _choice(
+    seen: Mapping[tuple[str, str, str], Line],
+    features: Sequence[str],
+    writer: str,
+    reader: str,
+    races: Mapping[str, Result],
+) -> Choice:
     results, instead = {}, {}
     for id in features:
         there = [w for (f, w, r) in seen if f == id and r == reader]
@@ -105,12 +141,15 @@ def _choice(seen: Mapping[tuple[str, str, str], Line], features: Sequence[str], 
         results[name] = result(seen[id, who, reader])
         if who != writer:
             instead[name] = who
-    return Choice(writer, reader, results, instead)
+    return Choice(writer, reader, results, instead, races)
 
 
 def table(lines: Sequence[Line], found: Sequence[Choice], order: Sequence[str], width: int) -> RenderableType:
     """The matrix with its notes, then the chooser's lines, those of a silently wrong reader in red."""
-    told = [Text(str(c), "bold white on red" if Result.WRONG in c.results.values() else "") for c in found]
+    told = [
+        Text(str(c), "bold white on red" if Result.WRONG in (*c.results.values(), *c.races.values()) else "")
+        for c in found
+    ]
     return Group(matrix.table(lines, order, width), *told)
 
 
@@ -119,6 +158,8 @@ def markdown(lines: Sequence[Line], found: Sequence[Choice], order: Sequence[str
     head = f"Of the pairs in [record-pairs.jsonl](record-pairs.jsonl): {matrix.summary(lines)}."
     blocks = ["# Pairs: who reads what whom wrote", "", head, "", *_loudest(lines), "## The version chooser", ""]
     blocks += [f"- {c}" for c in found]
+    blocks += ["", *_races([line for line in lines if raced(line)])]
+    blocks += _growth(lines)
     for id in dict.fromkeys(line["cell"]["behaviour"] for line in lines):
         blocks += ["", *_feature(id, [line for line in lines if line["cell"]["behaviour"] == id], order)]
     return "\n".join([*blocks, ""])
@@ -213,4 +254,105 @@ def _square(line: Line | None) -> str:
     if line is None:
         return "·"
     found = result(line)
-    return SHORT.get(found, str(found)) + (" !" if unexpected(line) else "")
+    return SHORT.get(found, str(found)) + (_second(line) if raced(line) else "") + (" !" if unexpected(line) else "")
+
+
+def _second(line: Line) -> str:
+    """Of a race: how many statements of either writer came second, and were done again or refused."""
+    told = []
+    for word, here in (("retried", _retried), ("refused", lambda step: "failure" in step)):
+        found = [step["name"].endswith(SECOND) for step in line["steps"] if "change" in step and here(step)]
+        told += [f", {word} {found.count(False)} + {found.count(True)}"] if found else []
+    return "".join(told)
+
+
+def _retried(step: Line) -> bool:
+    """Whether a statement was done though the catalog had refused a commit of it."""
+    return "failure" not in step and _CONFLICT in step["asked"]["commits"]
+
+
+_CONFLICT = 409
+
+
+def _races(lines: Sequence[Line]) -> list[str]:
+    """Who retries when another writer came first, who is refused, and in which words."""
+    said: dict[tuple[str, str], list[Line]] = {}
+    words: dict[tuple[str, str], tuple[str, list[str]]] = {}
+    for line in lines:
+        if result(line) is Result.WRITER_CANNOT:
+            continue
+        for step in line["steps"]:
+            if "change" in step:
+                said.setdefault((step["by"], step["name"].partition("-")[0]), []).append(step)
+        for step, known in refusals(line):
+            cause = step["failure"][0]
+            told = short(f"{cause['class']}: {cause['message']}")
+            words.setdefault((known.reason, cause["class"]), (told, []))[1].append(step["by"])
+    if not said:
+        return []
+    what = list(dict.fromkeys(op for _, op in said))
+    rows = [f"| writer | {' | '.join(op.upper() for op in what)} |", "|" + " --- |" * (len(what) + 1)]
+    for who in dict.fromkeys(who for who, _ in said):
+        rows.append(f"| {who} | {' | '.join(_fared(said.get((who, op), ())) for op in what)} |")
+    worded = [
+        f"- {reason[0].upper()}{reason[1:]} ({', '.join(dict.fromkeys(who))}): `{one}`"
+        for (reason, _), (one, who) in words.items()
+    ]
+    lost = sum(result(line) is Result.WRONG for line in lines)
+    head = (
+        f"Each two that can write, at one table at the same moment: {len(lines)} races; rows lost, doubled, or there "
+        f"though their statement was refused in {lost} of them. The statements of each writer, over all its races:"
+    )
+    return [
+        "## Races",
+        "",
+        head,
+        "",
+        *rows,
+        "",
+        "What was refused, in these words, and why that is right:",
+        "",
+        *worded,
+    ]
+
+
+def _fared(steps: Sequence[Line]) -> str:
+    done = [step for step in steps if "failure" not in step]
+    told = f"{len(done)} of {len(steps)} done"
+    again = sum(map(_retried, done))
+    return told + (f", {again} of them after a 409" if again else "")
+
+
+def _growth(lines: Sequence[Line]) -> list[str]:
+    """What one more generation costs, by what each of these costs beside the others.
+
+    Of a record's own timings, in seconds that engines were busy: they work side by side.
+    """
+    spent: dict[frozenset[str], float] = {}  # by who takes part: what a generation adds is all where it does
+    written = set()
+    for line in lines:
+        cell = line["cell"]
+        for step in line["steps"]:
+            if step["by"] == cell["writer"] and step["name"] not in READS and "change" not in step:
+                if (key := (cell["behaviour"], cell["writer"], step["name"])) in written:
+                    continue  # one writer's work serves all its readers
+                written.add(key)
+                who = frozenset((cell["writer"],))
+            else:
+                who = frozenset((cell["writer"], cell["reader"]))
+            spent[who] = spent.get(who, 0.0) + step["seconds"]
+    total = sum(spent.values())
+    shares = {
+        name: sum(seconds for who, seconds in spent.items() if name in who)
+        for name in sorted({name for who in spent for name in who})
+    }
+    rows = [
+        f"| {name} | {seconds:.0f} | {seconds / (total - seconds):.0%} |"
+        for name, seconds in shares.items()
+        if seconds < total
+    ]
+    head = (
+        f"All of this kept engines busy for {total:.0f} s, side by side. What it takes longer for a generation beside "
+        "the others, with all that it writes, reads, has read by them, and races:"
+    )
+    return ["", "## One more generation", "", head, "", "| generation | seconds | more |", "| --- | --- | --- |", *rows]

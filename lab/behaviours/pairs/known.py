@@ -94,9 +94,16 @@ class Wrongly:
             )
 
 
+def _not_of_one(filter: Filter) -> bool:
+    """Whether PyIceberg makes `!=` of it: of NOT IN too, where that is of one value."""
+    return filter.op == "not" or (filter.op == "not in" and len(set(filter.value)) == 1)
+
+
 def keeps_null(filter: Filter, row: Row) -> bool:
     """Whether a row passes where NOT IN is true of null."""
-    return filter.keeps(row) or (filter.op == "not in" and row[filter.column] is None)
+    return filter.keeps(row) or (
+        filter.op == "not in" and not _not_of_one(filter) and Filter(filter.column, "null").keeps(row)
+    )
 
 
 NOT_IN_KEEPS_NULL = Wrongly(
@@ -116,7 +123,7 @@ def not_keeps_null(column: str, *lacking: int) -> Wrongly:
         "pyiceberg-*",
         NOT_AND_NULL,
         keeps=lambda filter, row: (
-            keeps_null(filter, row) or (filter.op == "not" and filter.column == column and row[KEY] in lacking)
+            keeps_null(filter, row) or (_not_of_one(filter) and filter.column == column and row[KEY] in lacking)
         ),
     )
 

@@ -36,6 +36,7 @@ SETTINGS: Mapping[str, str] = {
     "vending-claim": "H-delete-403",  # whose rule it is that they lack them
     "shown-commits": "0",  # of a loaded table so many snapshots are shown, the newest; 0: all
     "lag-seconds": "0",  # how long a commit made elsewhere stays unseen
+    "transactions": "single",  # of one table: passed on as its commit, or `whole` (see `transactions.py`)
     "token-claim": "H-token-expiry",  # whose rule a refused token is
     "privilege-claim": "H-privileges",
 }

@@ -266,11 +266,22 @@ def delete(catalog: RestCatalog, namespace: str, table: str, filter: str) -> Ans
     return NOTHING
 
 
-def update(catalog: RestCatalog, namespace: str, table: str, filter: str, set: Mapping[str, Any]) -> Answer:
+def update(
+    catalog: RestCatalog,
+    namespace: str,
+    table: str,
+    filter: str,
+    set: Mapping[str, Any] = {},
+    add: Mapping[str, int] = {},
+) -> Answer:
     loaded = catalog.load_table(_name(namespace, table))
     rows = loaded.scan(row_filter=filter).to_arrow()
     schema = loaded.schema().as_arrow()
-    _known(loaded, set)
+    _known(loaded, {**set, **add})
+    for name, number in add.items():
+        field = schema.field(name)
+        sums = [value + number for value in rows.column(name).to_pylist()]
+        rows = rows.set_column(schema.get_field_index(name), field, pa.array(sums, field.type))
     for name, value in set.items():
         field = schema.field(name)
         rows = rows.set_column(schema.get_field_index(name), field, pa.array([value] * len(rows), field.type))
