@@ -15,12 +15,12 @@ import pytest
 
 import lab.run
 from lab.errors import LabError
-from lab.model import Answer, Cause, Column, ExpectationVerdict, Failure, Outcome, Rows, Step
+from lab.model import Access, Answer, Cause, Column, ExpectationVerdict, Failure, Outcome, Rows, Step
 from lab.plan import cases, select
 from lab.provision import NotProvided
 from lab.records.record import Recorder, read
 from lab.records.redact import Redactor
-from lab.run import Run
+from lab.run import Run, _Gate
 from lab.tables.orders import ORDERS_V2, ORDERS_V3, order
 from lab.tables.rest import RestError
 
@@ -263,3 +263,11 @@ def test_tables_that_cannot_be_made_are_told(engines: Engines, tmp_path: Path) -
     assert recorded.verdict.outcome is Outcome.NOT_RUN
     assert "no such luck" in (recorded.observation.missing or "")
     assert recorded.observation.missing in run.broken
+
+
+def test_keys_that_the_store_can_not_give_are_missing_and_no_failure() -> None:
+    access, lab = Access("horizon~vended-seconds=10"), SimpleNamespace()
+    with pytest.raises(
+        NotProvided, match="minio gives keys of 900 seconds at least, not of 10; take --store seaweedfs"
+    ):
+        _Gate(lab, "minio", access, Redactor())  # type: ignore[arg-type]
