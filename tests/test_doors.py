@@ -357,7 +357,8 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
 
     def note(tag: str, **more: Any) -> None:
         with record.open("a") as file:
-            file.write(json.dumps({"path": "/horizon/v1/x", "status": 200, "tag": tag, **more}) + "\n")
+            line = {"method": "GET", "path": "/horizon/v1/x", "status": 200, "tag": tag}
+            file.write(json.dumps({**line, **more}) + "\n")
 
     note(mine.tag, rule="H-token-expiry", status=401)
     offset = record.stat().st_size
@@ -365,6 +366,14 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
         note(entry.tag, rule=f"of {entry.tag}", status=403)
     note(mine.tag, path="/horizon/v1/oauth/tokens")
     note(mine.tag, narrowed="H-privileges")
+    for path in (
+        "namespaces/W/tables/T",
+        "transactions/commit",
+        "namespaces/W/tables",
+        "namespaces/W/tables/T/metrics",
+    ):
+        note(mine.tag, method="POST", path=f"/horizon/v1/{path}", status=409)
+    note(mine.tag, path="/horizon/v1/namespaces/W/tables/T")  # a load
     timer = threading.Timer(0.1, lambda: note(mine.tag, path="/horizon/mark/the-mark", rule="?", status=404))
     timer.start()
     told, end = Told(MINE.secret, str(record)).asked(mine, offset)
@@ -374,6 +383,7 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
         "narrowed": ["H-privileges"],
         "tokens": 1,
         "statuses": [403],
+        "commits": [409, 409],
     }
     assert end == record.stat().st_size
 
