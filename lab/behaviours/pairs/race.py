@@ -138,10 +138,6 @@ CHANGES = (
         "Found new conflicting delete files that can apply to records matching",
         "both writers deleted from one file, and Iceberg does not look whether the same rows",
     ),
-    _validated(
-        "Found concurrently added DV for",
-        "a data file has one deletion vector: the later one would lack the other writer's rows",
-    ),
     Refusal(
         "spark-*",
         Chain((("java.lang.IllegalStateException", "Runtime file filtering is not possible"),)),
