@@ -358,9 +358,8 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
 
     def note(tag: str, **more: Any) -> None:
         with record.open("a") as file:
-            file.write(
-                json.dumps({"method": "POST", "path": "/horizon/v1/x", "status": 200, "tag": tag, **more}) + "\n"
-            )
+            line = {"method": "GET", "path": "/horizon/v1/x", "status": 200, "tag": tag}
+            file.write(json.dumps({**line, **more}) + "\n")
 
     note(mine.tag, rule="H-token-expiry", status=401)
     offset = record.stat().st_size
@@ -368,10 +367,16 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
         note(entry.tag, rule=f"of {entry.tag}", status=403)
     note(mine.tag, path="/horizon/v1/oauth/tokens")
     note(mine.tag, narrowed="H-privileges")
-    note(mine.tag, method="GET", path="/horizon/v1/namespaces/a/tables/b", vended=True)
-    note(mine.tag, path="/horizon/v1/namespaces/a/tables/b", status=409)
-    note(mine.tag, path="/horizon/v1/namespaces/a/tables/b")
-    note(mine.tag, method="GET", path="/horizon/v1/namespaces/a/tables/b/credentials", vended=True)
+    note(mine.tag, path="/horizon/v1/namespaces/a/tables/b", vended=True)
+    note(mine.tag, path="/horizon/v1/namespaces/a/tables/b/credentials", vended=True)
+    for path in (
+        "namespaces/W/tables/T",
+        "transactions/commit",
+        "namespaces/W/tables",
+        "namespaces/W/tables/T/metrics",
+    ):
+        note(mine.tag, method="POST", path=f"/horizon/v1/{path}", status=409)
+    note(mine.tag, path="/horizon/v1/namespaces/W/tables/T")  # a load
     timer = threading.Timer(0.1, lambda: note(mine.tag, path="/horizon/mark/the-mark", rule="?", status=404))
     timer.start()
     told, end = Told(MINE.secret, str(record)).asked(mine, offset)
@@ -383,7 +388,7 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
         "keys": 1,
         "refreshed": True,
         "statuses": [403],
-        "commits": [409, 200],
+        "commits": [409, 409],
     }
     assert end == record.stat().st_size
 
