@@ -104,7 +104,12 @@ def _launch(host: Host, store: StoreEndpoint) -> tuple[str, str]:
     """Starts the user's distribution on loopback. Returns its URL and its root's secret when it gives tokens."""
     port, secret = str(host.port()), secrets.token_urlsafe(30)
     keys = {"LAB_STORE_ACCESS_KEY": store.access_key, "LAB_STORE_SECRET_KEY": store.secret_key}
-    variables = {**environment(port, secret, keys), "quarkus.http.host": LOOPBACK, **store.client_environment}
+    variables = {
+        **environment(port, secret, keys),
+        "quarkus.http.host": LOOPBACK,
+        "quarkus.log.file.enabled": "false",  # its output is kept already; the file would lie where the user stands
+        **store.client_environment,
+    }
     java = host.cache.java(JAVA) / "bin" / "java"
     process, _ = host.process(NAME, [java, *_JVM_OPTIONS, "-jar", _jar()], env=variables)
     server = f"http://{LOOPBACK}:{port}"
