@@ -35,7 +35,7 @@ from door_lab import (
     told,
 )
 
-from lab.catalogs import Upstream, proxy, stages
+from lab.catalogs import DENY, Upstream, proxy, stages
 from lab.catalogs.keyring import Caller
 from lab.catalogs.proxy import Request, Response
 from lab.catalogs.signing import Entry, SignOn
@@ -44,6 +44,20 @@ from lab.model import Access
 
 
 # ---------------------------------------------------------------- doors
+@pytest.mark.parametrize("door", ["", "/horizon", "/witness"])
+def test_no_door_tells_how_else_to_part_the_levels_of_a_namespace(door: str) -> None:
+    told = {"overrides": {"namespace-separator": "%2E", "uri": "http://127.0.0.1:1", "prefix": "p"}}
+
+    class Tells(Lab):
+        async def _catalog(self, request: Request) -> Response:
+            return Response(200, proxy.JSON).with_json(told)
+
+    lab = Tells()
+    token = lab.exchanged(MINE.entry(Access(door[1:]), HOST, "cafe")) if door else ""
+    answer = lab("GET", f"{door}/v1/config", headers=bearer(token) if door else ())
+    assert answer.json()["overrides"] == {"prefix": "p"}
+
+
 @pytest.mark.parametrize("path", ["/v1/config", ORDERS, "/v1/namespaces/a%1Fb", "/v1//namespaces/%7e~"])
 def test_the_open_door_asks_nobody_anything(path: str) -> None:
     lab = Lab()
@@ -366,7 +380,7 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
     for entry in (other, mine):
         note(entry.tag, rule=f"of {entry.tag}", status=403)
     note(mine.tag, path="/horizon/v1/oauth/tokens")
-    note(mine.tag, narrowed="H-privileges")
+    note(mine.tag, narrowed=["H-privileges"])
     note(mine.tag, path="/horizon/v1/namespaces/a/tables/b", vended=True)
     note(mine.tag, path="/horizon/v1/namespaces/a/tables/b/credentials", vended=True)
     for path in (
@@ -394,30 +408,29 @@ def test_what_was_noted_of_one_session_is_told_when_the_record_has_all_of_it(tmp
 
 
 @pytest.mark.parametrize(
-    ("terms", "narrowed"),
+    ("terms", "principal", "narrowed"),
     [
-        ("horizon-no-delete", ["H-delete-403"]),
-        ("horizon-no-delete~off=H-delete-403", []),
-        ("horizon", []),  # there it is a property of the table that narrows its keys
+        ("horizon-no-delete", "engineer", ["H-delete-403"]),
+        ("horizon-no-delete", "reader", ["H-privileges", "H-delete-403"]),
+        ("horizon-no-delete~off=H-delete-403", "reader", ["H-privileges"]),
+        ("horizon-no-delete~off=H-delete-403", "engineer", None),
     ],
 )
-def test_keys_that_a_profile_narrows_are_told_by_its_claim(terms: str, narrowed: list[str], tmp_path: Path) -> None:
+def test_what_a_rule_keeps_from_keys_is_noted_by_its_claim(
+    terms: str, principal: str, narrowed: list[str] | None
+) -> None:
     lab = Lab()
-    lab.as_(Access(terms), "GET", ORDERS)
+    answer = lab.as_(Access(terms, principal), "GET", ORDERS)
+    assert answer.notes.get("narrowed") == narrowed
+    assert answer.notes.get("denied", ()) == lab.terms[-1].deny
     assert bool(lab.terms[-1].deny) == bool(narrowed)
-    mine = MINE.entry(Access(terms), HOST, "aaaaaaaa")
-    record = tmp_path / "record.jsonl"
-    lines = [
-        {"method": "GET", "path": "/x", "status": 200, "tag": mine.tag, "denied": ["s3:DeleteObject"]},
-        {"path": "/mark/the-mark"},
-    ]
-    record.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    class Told(SignOn):
-        def _marked(self, entry: Entry) -> bytes:
-            return b"the-mark"
 
-    assert Told(MINE.secret, str(record)).asked(mine, 0)[0]["narrowed"] == narrowed
+def test_what_a_table_keeps_from_its_keys_is_no_rule_of_the_door() -> None:
+    lab = Lab(properties={DENY: "s3:DeleteObject"})
+    notes = lab.as_(Access("horizon"), "GET", ORDERS).notes
+    assert notes["denied"] == ("s3:DeleteObject",)
+    assert "narrowed" not in notes
 
 
 def test_what_an_engine_is_told_is_recorded_without_its_secrets() -> None:

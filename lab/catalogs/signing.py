@@ -113,14 +113,12 @@ class SignOn:
         new, offset = self._until(self._marked(entry), offset)
         noted = (json.loads(line) for line in new.splitlines() if entry.tag.encode() in line)
         lines = [line for line in noted if line.get("tag") == entry.tag]
-        narrowed = [line["narrowed"] for line in lines if "narrowed" in line]
-        door = profiles.door(entry.terms)
-        if door.settings["vending-deny"] and any("denied" in line for line in lines):
-            narrowed.append(door.settings["vending-claim"])
         return {
             "rules": list(dict.fromkeys(line["rule"] for line in lines if "rule" in line)),
-            "amended": list(dict.fromkeys(claim for line in lines for claim in line.get("amended", ()))),
-            "narrowed": list(dict.fromkeys(narrowed)),
+            **{
+                how: list(dict.fromkeys(claim for line in lines for claim in line.get(how, ())))
+                for how in ("amended", "narrowed")
+            },
             "tokens": sum(line["path"].endswith(TOKENS) and line["status"] == 200 for line in lines),
             "keys": sum(line.get("vended", False) and not line["path"].endswith(CREDENTIALS) for line in lines),
             "refreshed": any(line["path"].endswith(CREDENTIALS) and line["status"] == 200 for line in lines),

@@ -1,4 +1,4 @@
-"""Credential vending, the gateway's first stage: an engine that asks for it gets keys of the table it loads.
+"""Credential vending, a stage of the gateway: an engine that asks for it gets keys of the table it loads.
 
 They are STS credentials under a session policy: objects below the table's location, nothing else. An engine
 that does not ask gets nothing, and what the catalog itself would say about storage is never passed on.
@@ -107,7 +107,7 @@ class Vending:
         if not _asked_for(request):
             return response.with_json(table)
         try:
-            terms = _narrowed(Terms.of(table["metadata"]), request)
+            terms, narrowed = _narrowed(Terms.of(table["metadata"]), request)
             credentials = await self._credentials(terms)
         except (OSError, ValueError, urllib3.exceptions.HTTPError, MinioException) as reason:
             location = table["metadata"]["location"]
@@ -119,9 +119,8 @@ class Vending:
         keys = self._config(credentials)
         table["config"] = keys | _refreshing(request)
         table["storage-credentials"] = [{"prefix": terms.location + "/", "config": keys}]
-        notes = {**response.notes, "vended": True, **({"denied": terms.deny} if terms.deny else {})}
-        if request.door is not None and not request.may_write:
-            notes["narrowed"] = request.door.settings["privilege-claim"]  # by whose rule the keys can't write
+        told = {"denied": terms.deny, "narrowed": narrowed}
+        notes = {**response.notes, "vended": True, **{name: value for name, value in told.items() if value}}
         return Response(response.status, response.headers, notes=notes).with_json(table)
 
     async def _refreshed(self, request: Request, forward: Forward) -> Response:
@@ -150,13 +149,21 @@ class Vending:
         }
 
 
-def _narrowed(terms: Terms, request: Request) -> Terms:
-    """Of one who may not write, without what writes; behind a door, also without what its profile vends to nobody."""
+def _narrowed(terms: Terms, request: Request) -> tuple[Terms, list[str]]:
+    """Behind a door, without what writes for one who may not write, and without what its profile vends to nobody.
+
+    Also the claims by whose rules that is.
+    """
     if request.door is None:
-        return terms
-    denied = _actions(request.door.settings, "vending-deny")
-    lacking = {*terms.deny, *denied, *(() if request.may_write else _WRITES)}
-    return replace(terms, deny=tuple(sorted(lacking)), seconds=int(request.door.seconds("vended-seconds")))
+        return terms, []
+    settings = request.door.settings
+    lacking = {
+        "privilege-claim": () if request.may_write else _WRITES,
+        "vending-claim": _actions(settings, "vending-deny"),
+    }
+    deny = tuple(sorted(set(terms.deny).union(*lacking.values())))
+    seconds = int(request.door.seconds("vended-seconds"))
+    return replace(terms, deny=deny, seconds=seconds), [settings[of] for of, actions in lacking.items() if actions]
 
 
 def _refreshing(request: Request) -> dict[str, str]:
