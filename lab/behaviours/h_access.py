@@ -21,7 +21,7 @@ from lab.behaviours.refusals import (
     refused,
     ruled,
 )
-from lab.model import Access, Behaviour, Call, Chain, Claim, Expect, Outcome, Step, Trap, Variant
+from lab.model import Access, Behaviour, Call, Chain, Claim, Cure, Expect, Outcome, Step, Trap, Variant, Where
 from lab.tables.orders import ORDERS_V2, ORDERS_V3
 
 HORIZON = "horizon"
@@ -523,14 +523,29 @@ RENEWAL = Behaviour(
     table=ORDERS_V2,
     steps=(Step("read", call=_SCAN, truth=ORDERS_V2.rows),),
     kinds=("iceberg",),
-    variants=tuple(
-        Variant(name, generations, access=Access(door, by=by), full=seldom or name.endswith("-off"))
-        for generations, seldom in ((LIBRARY, False), (OTHER_LIBRARIES, True))
-        for name, door, by in (
-            ("credential", HORIZON, "credential"),
-            ("credential-off", f"{HORIZON}~off=H-token-expiry", "credential"),
-            ("token", HORIZON, "token"),
-        )
+    variants=(
+        *(
+            Variant(name, generations, access=Access(door, by=by), full=seldom or name.endswith("-off"))
+            for generations, seldom in ((LIBRARY, False), (OTHER_LIBRARIES, True))
+            for name, door, by in (
+                ("credential", HORIZON, "credential"),
+                ("credential-off", f"{HORIZON}~off=H-token-expiry", "credential"),
+                ("token", HORIZON, "token"),
+                ("no-endpoint-told", f"{HORIZON}~vended-refresh=none", "credential"),
+            )
+        ),
+        Variant(
+            "no-endpoint-asked",
+            settings={"client.refresh-credentials-enabled": "false"},
+            access=Access(HORIZON),
+            full=True,
+            cure=Cure(
+                Where.ELSEWHERE,
+                cost="keys are not renewed: a scan or a write that outlasts them fails",
+                text="client.refresh-credentials-enabled=false, a property of the catalog",
+                variants="credential",
+            ),
+        ),
     ),
     expect=(
         Expect(
@@ -550,6 +565,12 @@ RENEWAL = Behaviour(
             variants="credential",
         ),
         OFF,
+        Expect(
+            Outcome.WORKS,
+            "every release reads by the keys that came with the table where none is told or wants to know of others",
+            variants="no-endpoint-*",
+            facts={"read.refreshed": False},
+        ),
         Expect(Outcome.WORKS, "a token among the properties is shown to the endpoint by every release"),
     ),
     tags=("v2", "read", "access"),

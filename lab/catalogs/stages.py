@@ -16,8 +16,8 @@ from lab.stores import StoreEndpoint
 def pipeline(store: StoreEndpoint, secret: str, catalog: Upstream) -> list[Stage]:
     """secret: the lab's, see `keyring.py`. catalog: the one behind the gateway."""
     return [
-        within_reach,
         doors,
+        within_reach,  # of every door: two clients that part a namespace's levels otherwise name two tables
         Authentication(Keyring(secret)),
         Authorisation(),
         *([] if catalog.vends else [Vending(store)]),

@@ -75,11 +75,27 @@ def row_ids(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
 
 def names(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
     """the catalog's own listing: how a case's further namespace, its table and columns are stored, in which case"""
-    (found,) = (n for n in rest.namespaces() if n.lower().startswith(f"{namespace}_".lower()))
+    found = _further(rest, namespace)
     (stored,) = rest.tables(found)
     schema = rest.load_table(found, stored).metadata["schemas"][-1]
     spelling = "upper" if found.isupper() else "lower" if found.islower() else "mixed"
     return {"namespace": spelling, "table": stored, "columns": [field["name"] for field in schema["fields"]]}
+
+
+def nested(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
+    """the catalog's own listing: which namespaces lie within a case's further one, and which tables in those"""
+    outer = _further(rest, namespace)
+    within = rest.namespaces(outer)
+    return {
+        "within": [name.removeprefix(f"{outer}.") for name in within],
+        "tables": [stored for name in within for stored in rest.tables(name)],
+    }
+
+
+def _further(rest: RestCatalog, namespace: str) -> str:
+    """The namespace of the first level that a case made beside its own."""
+    (found,) = (n for n in rest.namespaces() if n.lower().startswith(f"{namespace}_".lower()))
+    return found
 
 
 def orphans(store: StoreAt, rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
@@ -289,6 +305,7 @@ LOOKS: Mapping[str, Look] = {
     "schema": schema,
     "row_ids": row_ids,
     "names": names,
+    "nested": nested,
     "stored": stored,
     "metrics": metrics,
     "statistics": statistics,

@@ -65,9 +65,10 @@ class RestCatalog:
     def create_namespace(self, namespace: str) -> None:
         self._ask("POST", "namespaces", json={"namespace": namespace.split(".")})
 
-    def namespaces(self) -> list[str]:
-        """Those of the first level."""
-        return [".".join(levels) for levels in self._ask("GET", "namespaces").get("namespaces", [])]
+    def namespaces(self, within: str = "") -> list[str]:
+        """Those of the first level, or those of the next one within another, dotted."""
+        asked = {"parent": within.replace(".", self._separator)} if within else {}
+        return [".".join(levels) for levels in self._ask("GET", "namespaces", params=asked).get("namespaces", [])]
 
     def tables(self, namespace: str) -> list[str]:
         found = self._ask("GET", f"{self._namespace(namespace)}/tables").get("identifiers", [])
