@@ -106,6 +106,14 @@ DIFFERENCES: tuple[Difference, ...] = (
         variants="rule-off",
         failure=Chain((("BadRequestError", "table location must be within bucket lab-tables"),)),
     ),
+    *_refused(
+        _SEAWEEDFS,
+        "W-nested-namespaces",
+        "a name has letters, digits, _ and - alone, no dot",
+        _NAMES,
+        _BAD_NAME,
+        variants="dotted-*",
+    ),
     *(
         _itself(_SEAWEEDFS, "H-identifier-case", _NAME, _NAMES, variants=_UPPER, writers=who, failure=chain)
         for who, chain in _BAD_NAMESPACE.items()

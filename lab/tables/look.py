@@ -93,8 +93,8 @@ def nested(rest: RestCatalog, namespace: str, table: str) -> dict[str, Any]:
 
 
 def _further(rest: RestCatalog, namespace: str) -> str:
-    """The namespace of the first level that a case made beside its own."""
-    (found,) = (n for n in rest.namespaces() if n.lower().startswith(f"{namespace}_".lower()))
+    """The namespace of one level that a case made beside its own; some catalogs list those of more levels, too."""
+    (found,) = (n for n in rest.namespaces() if n.lower().startswith(f"{namespace}_".lower()) and "." not in n)
     return found
 
 
