@@ -516,6 +516,12 @@ VENDING_SCOPE = Behaviour(
 
 _SCAN = Call("scan", {"namespace": "{namespace}", "table": "{table_name}"})
 EAGER = "iceberg-java-1.7*,iceberg-java-1.8*"  # the library's releases that want new keys at once
+ASK_NO_ENDPOINT = Cure(
+    Where.ELSEWHERE,
+    cost="keys are not renewed: a scan or a write that outlasts them fails",
+    text="client.refresh-credentials-enabled=false, a property of the catalog",
+    variants="credential",
+)
 RENEWAL = Behaviour(
     id="H-vending-renewal",
     title="Keys that Iceberg's library gets anew by the endpoint that the catalog names",
@@ -524,29 +530,23 @@ RENEWAL = Behaviour(
     table=ORDERS_V2,
     steps=(Step("read", call=_SCAN, truth=ORDERS_V2.rows),),
     kinds=("iceberg",),
-    variants=(
-        *(
-            Variant(name, generations, access=Access(door, by=by), full=seldom or name.endswith("-off"))
-            for generations, seldom in ((LIBRARY, False), (OTHER_LIBRARIES, True))
-            for name, door, by in (
-                ("credential", HORIZON, "credential"),
-                ("credential-off", f"{HORIZON}~off=H-token-expiry", "credential"),
-                ("token", HORIZON, "token"),
-                ("no-endpoint-told", f"{HORIZON}~vended-refresh=none", "credential"),
-            )
-        ),
+    variants=tuple(
         Variant(
-            "no-endpoint-asked",
-            settings={"client.refresh-credentials-enabled": "false"},
-            access=Access(HORIZON),
-            full=True,
-            cure=Cure(
-                Where.ELSEWHERE,
-                cost="keys are not renewed: a scan or a write that outlasts them fails",
-                text="client.refresh-credentials-enabled=false, a property of the catalog",
-                variants="credential",
-            ),
-        ),
+            name,
+            generations,
+            settings,
+            access=Access(door, by=by),
+            full=seldom or name.endswith("-off"),
+            cure=ASK_NO_ENDPOINT if settings else None,
+        )
+        for generations, seldom in ((LIBRARY, False), (OTHER_LIBRARIES, True))
+        for name, door, by, settings in (
+            ("credential", HORIZON, "credential", {}),
+            ("credential-off", f"{HORIZON}~off=H-token-expiry", "credential", {}),
+            ("token", HORIZON, "token", {}),
+            ("no-endpoint-told", f"{HORIZON}~vended-refresh=none", "credential", {}),
+            ("no-endpoint-asked", HORIZON, "credential", {"client.refresh-credentials-enabled": "false"}),
+        )
     ),
     expect=(
         Expect(
