@@ -269,6 +269,12 @@ def test_orphans_are_what_the_store_has_and_no_snapshot_leads_to(monkeypatch: py
     assert found == {"data": 2, "metadata": 1}, "gone and lost; old.avro"
 
 
+def test_what_lies_within_a_cases_further_namespace_is_told_by_its_last_level() -> None:
+    below = {"": ["NS", "ns_outer", "ns_outer.inner", "other"], "ns_outer": ["ns_outer.inner"]}
+    rest = cast(Any, SimpleNamespace(namespaces=lambda within="": below[within], tables=lambda of: [f"t of {of}"]))
+    assert look.nested(rest, "NS", "t") == {"within": ["inner"], "tables": ["t of ns_outer.inner"]}
+
+
 class Listing:
     def __init__(self, keys: set[str]) -> None:
         self._keys = keys
