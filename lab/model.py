@@ -224,6 +224,7 @@ class Change:
     inserted: Truth = ()
     deleted: tuple[int, ...] = ()  # keys
     added: tuple[tuple[int, int], ...] = ()  # (key, what is added to its number)
+    repeats: int = 0  # the round that this one repeats, on rows of its own, if the writers did not meet in it
 
 
 @dataclass(frozen=True)
@@ -523,6 +524,7 @@ class StepResult:
     lineage: Lineage | None = None
     asked: Mapping[str, Any] | None = None  # what the gateway noted meanwhile, where a case has `Access`
     change: Change | None = None
+    began: float | None = None  # of a race's statement: seconds since the race began
 
 
 @dataclass(frozen=True)

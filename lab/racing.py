@@ -1,7 +1,8 @@
 """Two writers at one table: in each round both say their statement at the same moment, then both read.
 
-What must stand in the end follows from what was acknowledged: each such statement done once, each refused one not at
-all. Writers' changes commute (`lab.model.Change`), so that no order has to be known.
+A round in which one statement had ended before the other began was no race: it is repeated, as often as there are
+rounds for that (`lab.model.Change.repeats`). What must stand in the end follows from what was acknowledged: each such
+statement done once, each refused one not at all. Writers' changes commute, so that no order has to be known.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 from lab.asking import say
 from lab.engines import Session
 from lab.model import Change, Failure, Generation, Rows, Step, StepResult, Table, Truth
+from lab.records.meeting import met
 
 
 @dataclass(frozen=True)
@@ -44,17 +46,27 @@ def race(
     `one` says the writer's steps, `other` the second engine's. Raises LabError for a step without words.
     """
     done: list[StepResult] = []
-    last = (0.0, 0.0)
-    for round in sorted({step.change.round for step in steps if step.change}):
+    began = time.monotonic()
+    together: set[int] = set()  # rounds in which both met
+    quickest: tuple[float, float] | None = None  # of each: what it takes without doing anything again
+    for repeats, round in _rounds(steps):
+        if repeats in together:
+            continue
         mine, theirs = sorted(
             (step for step in steps if step.change and step.change.round == round), key=lambda step: step.second
         )
         start = threading.Barrier(2)
         # Once it is known how long each takes the quicker one waits: both are to commit at about the same time.
-        waits = (max(0.0, last[1] - last[0]), max(0.0, last[0] - last[1]))
-        future = beside(lambda: _said(other, table, theirs, filling, start, waits[1]))  # noqa: B023 - awaited below
-        results = _said(one, table, mine, filling, start, waits[0]), future.result()
-        last = results[0].seconds, results[1].seconds
+        # Where that went wrong both begin at once.
+        ahead = quickest[0] - quickest[1] if quickest and not repeats else 0.0
+        future = beside(lambda: _said(other, table, theirs, filling, start, max(0.0, ahead), began))  # noqa: B023 - awaited below
+        results = _said(one, table, mine, filling, start, max(0.0, -ahead), began), future.result()
+        mine_took, theirs_took = (step.seconds for step in results)
+        quickest = (
+            (min(quickest[0], mine_took), min(quickest[1], theirs_took)) if quickest else (mine_took, theirs_took)
+        )
+        if met(results):
+            together.add(repeats or round)
         done += [one.noted(results[0]), other.noted(results[1])]
     truth = left(table.rows, (step.change for step in done if step.change and isinstance(step.answer, Rows)))
     reads = sorted((step for step in steps if step.change is None), key=lambda step: step.second)
@@ -66,12 +78,25 @@ def race(
     return [*done, *(sound(side.session, side.who) for name, side in sides.items() if name in failed)]
 
 
+def _rounds(steps: Sequence[Step]) -> list[tuple[int, int]]:
+    """(the round that it repeats, or 0; round): each one and then its repetitions."""
+    found = {(step.change.repeats, step.change.round) for step in steps if step.change}
+    return sorted(found, key=lambda one: (one[0] or one[1], one[1]))
+
+
 def _said(
-    side: Side, table: Table, step: Step, filling: Mapping[str, str], start: threading.Barrier, wait: float
+    side: Side,
+    table: Table,
+    step: Step,
+    filling: Mapping[str, str],
+    start: threading.Barrier,
+    wait: float,
+    origin: float,
 ) -> StepResult:
     start.wait()
     time.sleep(wait)
-    return replace(say(side.session, side.who, table, step, filling), change=step.change)
+    began = time.monotonic() - origin
+    return replace(say(side.session, side.who, table, step, filling), change=step.change, began=began)
 
 
 def left(rows: Truth, acknowledged: Iterable[Change]) -> Truth:

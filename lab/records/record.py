@@ -38,6 +38,7 @@ from lab.model import (
     Verdict,
 )
 from lab.records.redact import Redactor
+from lab.records.verdict import meetings
 from lab.values import decode, encode
 
 SCHEMA_VERSION = 1
@@ -106,6 +107,7 @@ def as_json(seen: Observation, verdict: Verdict, documented: str | None) -> dict
         "seeded_by": seen.seeded_by,
         "seconds": round(seen.seconds, 4),
         "missing": seen.missing,
+        **({"meetings": asdict(met)} if (met := meetings(seen, expected)) else {}),
         "steps": [_step(s) for s in seen.steps],
     }
 
@@ -207,6 +209,8 @@ def _step(step: StepResult) -> dict[str, Any]:
         out["lineage"] = asdict(step.lineage)
     if step.change is not None:
         out["change"] = asdict(step.change)
+    if step.began is not None:
+        out["began"] = round(step.began, 4)
     return out
 
 
@@ -230,12 +234,13 @@ def _step_back(line: Mapping[str, Any]) -> StepResult:
         _lineage_back(line["lineage"]) if "lineage" in line else None,
         line.get("asked"),
         _change_back(line["change"]) if "change" in line else None,
+        line.get("began"),
     )
 
 
 def _change_back(line: Mapping[str, Any]) -> Change:
     inserted, added = (tuple(map(tuple, line[name])) for name in ("inserted", "added"))
-    return Change(line["round"], inserted, tuple(line["deleted"]), added)
+    return Change(line["round"], inserted, tuple(line["deleted"]), added, line.get("repeats", 0))
 
 
 def _lineage_back(line: Mapping[str, Any]) -> Lineage:

@@ -32,6 +32,7 @@ from lab.model import (
     matches_globs,
 )
 from lab.records.lineage import breaches
+from lab.records.meeting import CONFLICT, Meetings, met, rounds, shared
 
 _DEFAULTS = re.compile(r"DEFAULT ?\(?'(\w+)'")
 _FEW = 8  # rows that are told in whole
@@ -196,6 +197,15 @@ def refusal(step: StepResult, expected: Expect | None) -> Refusal | None:
     return next((each for each in known if matches(each.failure, answer)), None)
 
 
+def meetings(seen: Observation, expected: Expect | None) -> Meetings | None:
+    """How the rounds of a race went; None of what is no race."""
+    said = rounds(seen.steps)
+    together = [step for round in said.values() if met(round) for step in round]
+    second = (s for s in together if CONFLICT in (s.asked or {}).get("commits", ()) or refusal(s, expected))
+    conflicts = {step.change.round for step in second if step.change}
+    return Meetings(len(said), len(together) // 2, len(conflicts)) if said else None
+
+
 def _failure(seen: Observation, expected: Expect | None) -> Failure | None:
     step = failed(seen.steps, expected)
     return step.answer if step and isinstance(step.answer, Failure) else None
@@ -237,12 +247,14 @@ def _unproven(seen: Observation, expected: Expect) -> list[str]:
         if matches_globs(expected.at, failing.name):
             return []
         return [f"failed in step {failing.name!r} instead of {expected.at!r}"]
-    said: dict[int, list[bool]] = {}
-    for step in seen.steps:
-        if step.change is not None:
-            said.setdefault(step.change.round, []).append(isinstance(step.answer, Rows))
-    if nobody := [str(number) for number, done in said.items() if not any(done)]:
+    said = rounds(seen.steps)
+    if nobody := [str(n) for n, round in said.items() if not any(isinstance(step.answer, Rows) for step in round)]:
         return [f"nobody was acknowledged in round {', '.join(nobody)}: one of two has to come first"]
+    for kind in (False, True):
+        alike = [round for round in said.values() if shared(round) is kind]
+        if alike and not any(map(met, alike)):
+            rows = "the same row" if kind else "rows of their own"
+            return [f"no race: in none of {len(alike)} rounds on {rows} did both statements overlap in time"]
     if said and not any(step.truth is not None and isinstance(step.answer, Rows) for step in seen.steps):
         return ["nobody could read what the race left"]
     checked = expected.facts or any(s.truth is not None or s.lineage is not None for s in seen.steps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rich.console import Group, RenderableType
@@ -11,6 +11,7 @@ from rich.text import Text
 
 from lab.behaviours import BEHAVIOURS
 from lab.behaviours.pairs.race import SECOND, Race
+from lab.records.meeting import CONFLICT, Meetings
 from lab.report import matrix, traps
 from lab.report.line import Line, expected, failing, refusals, short, unexpected
 
@@ -76,6 +77,7 @@ class Choice:
     results: Mapping[str, Result]  # by feature
     instead: Mapping[str, str]  # feature → who wrote it
     races: Mapping[str, Result]
+    meetings: Meetings  # of all races
 
     def __str__(self) -> str:
         """The version chooser's line."""
@@ -84,6 +86,8 @@ class Choice:
             for word, results in (("reads", self.results), ("races", self.races))
             if (asked := [r for r in results.values() if r is not Result.NOT_RUN])
         ]
+        if self.meetings.rounds:
+            told[-1] += f" ({self.meetings})"
         wrong = self._named(Result.WRONG)
         told += [f"SILENTLY WRONG on {', '.join(wrong)}"] if wrong else []
         crashed = self._named(Result.CRASH)
@@ -103,6 +107,7 @@ def choices(lines: Iterable[Line], writers: Sequence[str], readers: Sequence[str
     """Each writer with each reader, over all features that the lines have."""
     seen: dict[tuple[str, str, str], Line] = {}
     races: dict[frozenset[str], dict[str, Result]] = {}
+    together: dict[frozenset[str], Meetings] = {}
     for line in lines:
         cell, found = line["cell"], result(line)
         if found is Result.WRITER_CANNOT:
@@ -110,14 +115,23 @@ def choices(lines: Iterable[Line], writers: Sequence[str], readers: Sequence[str
         if raced(line):
             two = frozenset((cell["writer"], cell["reader"]))
             races.setdefault(two, {})[cell["behaviour"].removeprefix("P-")] = found
+            together[two] = together.get(two, Meetings()) + _meetings(line)
         else:
             seen[cell["behaviour"], cell["writer"], cell["reader"]] = line
     features = list(dict.fromkeys(key[0] for key in seen))
     return [
-        _choice(seen, features, writer, reader, races.get(frozenset((writer, reader)), {}))
+        replace(
+            _choice(seen, features, writer, reader),
+            races=races.get(frozenset((writer, reader)), {}),
+            meetings=together.get(frozenset((writer, reader)), Meetings()),
+        )
         for writer in writers
         for reader in readers
     ]
+
+
+def _meetings(line: Line) -> Meetings:
+    return Meetings(**line.get("meetings", {}))
 
 
 def raced(line: Line) -> bool:
@@ -130,7 +144,6 @@ def _choice(
     features: Sequence[str],
     writer: str,
     reader: str,
-    races: Mapping[str, Result],
 ) -> Choice:
     results, instead = {}, {}
     for id in features:
@@ -141,7 +154,7 @@ def _choice(
         results[name] = result(seen[id, who, reader])
         if who != writer:
             instead[name] = who
-    return Choice(writer, reader, results, instead, races)
+    return Choice(writer, reader, results, instead, {}, Meetings())
 
 
 def table(lines: Sequence[Line], found: Sequence[Choice], order: Sequence[str], width: int) -> RenderableType:
@@ -268,10 +281,7 @@ def _second(line: Line) -> str:
 
 def _retried(step: Line) -> bool:
     """Whether a statement was done though the catalog had refused a commit of it."""
-    return "failure" not in step and _CONFLICT in step["asked"]["commits"]
-
-
-_CONFLICT = 409
+    return "failure" not in step and CONFLICT in step["asked"]["commits"]
 
 
 def _races(lines: Sequence[Line]) -> list[str]:
@@ -301,7 +311,9 @@ def _races(lines: Sequence[Line]) -> list[str]:
     lost = sum(result(line) is Result.WRONG for line in lines)
     head = (
         f"Each two that can write, at one table at the same moment: {len(lines)} races; rows lost, doubled, or there "
-        f"though their statement was refused in {lost} of them. The statements of each writer, over all its races:"
+        f"though their statement was refused in {lost} of them. {sum(map(_meetings, lines), Meetings())}: each "
+        "statement began before the other had ended, else the round is repeated, twice at most. The statements of "
+        "each writer, over all its races:"
     )
     return [
         "## Races",
