@@ -310,6 +310,57 @@ def test_who_may_not_write_gets_keys_that_can_not() -> None:
     assert (lab.terms[-1].deny, lab.terms[-1].seconds) == (("s3:DeleteObject",), 900)
 
 
+ROOT = "s3://lab/warehouse"
+ABOVE = (
+    ROOT,
+    f"{ROOT}/",
+    "s3a://lab//warehouse",
+    f"{ROOT}#x",
+    f"{ROOT}/W_NS/..",
+    "s3://lab/ware\nhouse",
+    "s3://lab/other/T",
+)
+
+
+@pytest.mark.parametrize(
+    "door", ["", "/witness~off=H-token-expiry", "/horizon~off=H-token-expiry~off=H-privileges~off=W-no-location"]
+)
+@pytest.mark.parametrize("location", ABOVE)
+def test_no_table_is_placed_at_the_warehouse_itself_or_beside_it(door: str, location: str) -> None:
+    lab, sets = Lab(ROOT), {"action": "set-location", "location": location}
+    asked = [
+        (TABLES, {**NEW, "location": location}),
+        (ORDERS, commit(sets)),
+        (f"{TABLES}/Y", commit(sets, creates=True)),
+        ("/v1/namespaces", {"namespace": ["N"], "properties": {"location": location}}),
+        ("/v1/namespaces/W_NS/properties", {"updates": {"location": location}}),
+        (
+            "/v1/transactions/commit",
+            {"table-changes": [{"identifier": {"namespace": ["W_NS"], "name": "T"}, **commit(sets)}]},
+        ),
+    ]
+    for path, body in asked:
+        answer = lab("POST", door + path, body, headers=DELEGATION)
+        assert told(answer)[0] == 403
+        assert answer.json()["error"]["message"].startswith("Invalid locations")
+    assert {one.method for one in lab.asked} <= {"GET"}
+
+
+@pytest.mark.parametrize("location", ABOVE)
+def test_keys_of_the_whole_warehouse_are_vended_nobody(location: str) -> None:
+    """As a table that was registered may lie there."""
+    lab = Lab(ROOT, location=location)
+    for method, path, body in (("GET", ORDERS, None), ("POST", "/v1/namespaces/W_NS/register", {"name": "X"})):
+        assert told(lab(method, path, body, headers=DELEGATION))[0] == 403
+    assert lab.terms == []
+
+
+def test_tables_below_the_warehouse_are_placed_and_vended_keys() -> None:
+    lab = Lab(ROOT)
+    assert lab("POST", TABLES, {**NEW, "location": f"{ROOT}/W_NS/chosen"}, headers=DELEGATION).status == 200
+    assert len(lab.terms) == 1
+
+
 def test_keys_are_refreshed_where_the_table_said() -> None:
     lab = Lab()
     for method, path, body in (("GET", ORDERS, None), ("POST", TABLES, {**NEW, "name": "ORDERS_V2"})):

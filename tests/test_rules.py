@@ -34,6 +34,23 @@ from lab.errors import LabError
         ("W-no-register", "horizon", "POST", "/v1/namespaces/W_NS/register", {"name": "X"}, {}),
         ("W-no-location", "horizon", "POST", TABLES, {**NEW, "location": "s3://lab/elsewhere"}, {}),
         ("W-no-location", "horizon", "POST", ORDERS, commit({"action": "set-location", "location": "s3://x"}), {}),
+        ("W-no-location", "horizon", "POST", TABLES, {**NEW, "location": "s3://lab/warehouse/OTHERS/T"}, {}),
+        (
+            "W-no-location",
+            "horizon",
+            "POST",
+            TABLES,
+            {**NEW, "name": "warehouse", "location": "s3://lab/warehouse"},
+            {},
+        ),
+        (
+            *("W-no-location", "horizon", "POST", f"{TABLES}/Y"),
+            *(commit({"action": "set-location", "location": "s3://lab/warehouse/W_NS/X"}, creates=True), {}),
+        ),
+        (
+            *("W-no-location", "horizon", "POST", "/v1/namespaces"),
+            *({"namespace": ["N"], "properties": {"location": "s3://lab/warehouse/W_NS"}}, {}),
+        ),
         ("W-no-refs", "horizon", "POST", ORDERS, commit({**MAIN, "ref-name": "b", "snapshot-id": 1}), {}),
         ("W-no-refs", "horizon", "POST", ORDERS, commit({"action": "remove-snapshot-ref", "ref-name": "b"}), {}),
         ("W-no-rollback", "horizon", "POST", ORDERS, commit({**MAIN, "snapshot-id": 1}), {}),
@@ -90,6 +107,11 @@ def test_a_rule_refuses_what_it_says_and_nothing_is_asked_of_the_catalog_but_to_
     ("method", "path", "body"),
     [
         ("POST", TABLES, {**NEW, "location": f"s3://lab/warehouse/W_NS/T-{'0a' * 16}"}),  # Trino's plain CREATE
+        ("POST", TABLES, {**NEW, "location": "s3://lab/warehouse/W_NS/T-1d9c81b5-3a35-4c4f-9f3f-0d6ac1b2a3c4"}),
+        (  # what a staged CREATE TABLE was told and repeats
+            *("POST", f"{TABLES}/Y"),
+            commit({"action": "set-location", "location": "s3://lab/warehouse/W_NS/Y"}, creates=True),
+        ),
         ("POST", TABLES, {**NEW, "stage-create": True}),
         ("POST", ORDERS, commit({"action": "upgrade-format-version", "format-version": 2})),
         ("POST", ORDERS, commit(snapshot(9), {**MAIN, "snapshot-id": 9})),
@@ -100,6 +122,14 @@ def test_a_rule_refuses_what_it_says_and_nothing_is_asked_of_the_catalog_but_to_
 def test_what_only_looks_like_it_passes(method: str, path: str, body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Asked, "_records", lambda *_: [])
     assert Lab().engineer(method, path, body).status == 200
+
+
+def test_where_a_namespace_is_told_to_lie_its_tables_do() -> None:
+    lab = Lab()
+    lab.namespaces = {"properties": {"location": "s3://lab/warehouse/other/"}}
+    for location, refused in (("s3://lab/warehouse/other/T", False), ("s3://lab/warehouse/W_NS/T", True)):
+        answer = lab.engineer("POST", TABLES, {**NEW, "location": location})
+        assert (answer.notes.get("rule") == "W-no-location") is refused
 
 
 # What a commit's manifests say, whatever its summary does.

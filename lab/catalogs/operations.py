@@ -183,5 +183,5 @@ def _what(found: re.Match[str]) -> str:
 def _commit(change: dict[str, Any], namespace: str, name: str) -> Commit:
     of = change.get("identifier")
     on = (namespace, name) if of is None else _named(of)
-    requirements, updates = (tuple(map(dict, change.get(part, ()))) for part in ("requirements", "updates"))
+    requirements, updates = (tuple(map(dict, change.get(part) or ())) for part in ("requirements", "updates"))
     return Commit(*on, requirements, updates)
