@@ -40,6 +40,7 @@ from lab.catalogs.keyring import Caller
 from lab.catalogs.proxy import Request, Response
 from lab.catalogs.signing import Entry, SignOn
 from lab.catalogs.triggers import Asked
+from lab.errors import LabError
 from lab.model import Access
 
 
@@ -72,6 +73,30 @@ def test_a_door_that_is_none_says_which_there_are(segment: str) -> None:
     assert told(answer)[0] == 404
     assert any(word in answer.json()["error"]["message"] for word in ("horizon-preview", "W-no-ctas", "token-seconds"))
     assert lab.asked == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "values"),
+    [
+        ("token-seconds", ("banana", "nan", "1e400", "inf", "")),
+        ("expired-status", ("banana", "9999", "0", "204", "200")),
+        ("vended-seconds", ("banana", "0", "-1", "1e9", "nan")),
+        ("vended-refresh", ("maybe", "")),
+        ("vending-deny", ("s3:Everything", "GetObject")),
+        ("vending-claim", ("", "a claim")),
+        ("shown-commits", ("-1", "1.5", "all")),
+        ("lag-seconds", ("-1", "nan")),
+        ("transactions", ("foo", "")),
+    ],
+)
+def test_a_setting_that_can_not_be_is_told_with_what_can(setting: str, values: tuple[str, ...]) -> None:
+    lab = Lab()
+    for value in values:
+        answer = lab("GET", f"/horizon~{setting}={value}/v1/config".replace(" ", "%20"))
+        assert told(answer)[0] == 404
+        assert f"{setting} is not {value!r}; it takes " in answer.json()["error"]["message"]
+        with pytest.raises(LabError, match=f"{setting} is not"):
+            MINE.entry(Access(f"horizon~{setting}={value}"), HOST, "x")
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,9 @@ def test_every_rule_names_a_trigger_and_only_words_that_it_takes() -> None:
     [
         ("title = ", "Invalid"),
         ('title = "x"\ncolour = "blue"', "nothing reads colour"),
-        ('title = "x"\n[principals]\n[settings]\nhue = 1', "nothing reads hue"),
+        ('title = "x"\n[principals]\n[settings]\nhue = 1', "nothing reads 'hue'"),
+        ('title = "x"\n[principals]\n[settings]\ntoken-seconds = "soon"', "token-seconds is not 'soon'; it takes num"),
+        ('title = "x"\n[principals]\n[settings]\nshown-commits = true', "shown-commits is not 'True'"),
         ('title = "x"\n[principals]\n[[rules]]\nid = "X"', "add message, source, status, trigger, type"),
     ],
 )

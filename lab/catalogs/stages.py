@@ -1,4 +1,4 @@
-"""The gateway's stages in their order. Those that sign on, authorise and rule let pass what came in by the open door."""
+"""The gateway's stages in their order. Who signs on, may and is ruled is asked behind a door, not at the open one."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Terms:
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Terms:
         properties = metadata.get("properties", {})
-        return cls(metadata["location"].rstrip("/"), _actions(properties, DENY), _actions(properties, GRANT))
+        return cls(metadata["location"].rstrip("/"), actions(properties, DENY), actions(properties, GRANT))
 
     @property
     def session(self) -> str:
@@ -163,7 +163,7 @@ def _narrowed(terms: Terms, request: Request) -> tuple[Terms, list[str]]:
     settings = request.door.settings
     lacking = {
         "privilege-claim": () if request.may_write else _WRITES,
-        "vending-claim": _actions(settings, "vending-deny"),
+        "vending-claim": actions(settings, "vending-deny"),
     }
     deny = tuple(sorted(set(terms.deny).union(*lacking.values())))
     seconds = int(request.door.seconds("vended-seconds"))
@@ -212,7 +212,7 @@ def session_policy(location: str, deny: Sequence[str] = ()) -> str:
     return json.dumps(policy, separators=(",", ":"))
 
 
-def _actions(properties: Mapping[str, str], name: str) -> tuple[str, ...]:
+def actions(properties: Mapping[str, str], name: str) -> tuple[str, ...]:
     """The actions that a property lists, sorted. Raises ValueError for one that no session has."""
     actions = {action.strip() for action in properties.get(name, "").split(",") if action.strip()}
     if unknown := sorted(actions - set(ACTIONS)):

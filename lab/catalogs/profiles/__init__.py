@@ -17,8 +17,9 @@ given for its catalog: `http://127.0.0.1:…/horizon~off=W-no-ctas~token-seconds
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -27,18 +28,61 @@ from urllib.parse import unquote
 
 from lab.errors import LabError
 
-SETTINGS: Mapping[str, str] = {
-    "token-seconds": "3600",  # how long a token of the token endpoint lives
-    "expired-status": "401",  # what an expired token is answered with; the REST specification has 419 for it
-    "vended-seconds": "3600",  # how long vended keys live: 900 or more, or the store's own `SHORTEST_SECONDS`
-    "vended-refresh": "endpoint",  # where a client is told to get new keys; none: nowhere
-    "vending-deny": "",  # S3 actions that vended sessions lack, comma-separated
-    "vending-claim": "H-delete-403",  # whose rule it is that they lack them
-    "shown-commits": "0",  # of a loaded table so many snapshots are shown, the newest; 0: all
-    "lag-seconds": "0",  # how long a commit made elsewhere stays unseen
-    "transactions": "single",  # of one table: passed on as its commit, or `whole` (see `transactions.py`)
-    "token-claim": "H-token-expiry",  # whose rule a refused token is
-    "privilege-claim": "H-privileges",
+
+@dataclass(frozen=True)
+class Setting:
+    """What a setting is where nobody says otherwise, and what it may be: in words, and as a check."""
+
+    default: str
+    takes: str
+    reads: Callable[[str], bool] = field(repr=False)
+
+
+def _number(default: str, least: int, most: int, kind: Callable[[str], float] = float) -> Setting:
+    def reads(value: str) -> bool:
+        try:
+            return least <= kind(value) <= most
+        except ValueError:
+            return False
+
+    return Setting(default, f"{'whole numbers' if kind is int else 'numbers'} from {least} to {most}", reads)
+
+
+def _choice(default: str, *others: str) -> Setting:
+    return Setting(default, " or ".join((default, *others)), lambda value: value in (default, *others))
+
+
+def _claim(default: str) -> Setting:
+    return Setting(default, "a claim's id", lambda value: bool(re.fullmatch(r"[\w-]+", value)))
+
+
+def _actions() -> Setting:
+    def reads(value: str) -> bool:
+        from lab.catalogs.vending import actions  # loads what speaks HTTP: most who ask for a setting need none
+
+        try:
+            return actions({"": value}, "") is not None
+        except ValueError:
+            return False
+
+    return Setting("", "S3 actions that a session has, comma-separated", reads)
+
+
+_DAY = 86_400
+SETTINGS: Mapping[str, Setting] = {
+    "token-seconds": _number("3600", -_DAY, 365 * _DAY),  # how long a token of the token endpoint lives; or is expired
+    "expired-status": _choice("401", "419"),  # what an expired token is answered with; the REST specification has 419
+    # how long vended keys live: 900 or more, or the store's own `SHORTEST_SECONDS`
+    "vended-seconds": _number("3600", 1, 7 * _DAY, int),
+    "vended-refresh": _choice("endpoint", "none"),  # where a client is told to get new keys; none: nowhere
+    "vending-deny": _actions(),  # what vended sessions lack
+    "vending-claim": _claim("H-delete-403"),  # whose rule it is that they lack them
+    "shown-commits": _number("0", 0, 10**9, int),  # of a loaded table so many snapshots, the newest; 0: all
+    "lag-seconds": _number("0", 0, 365 * _DAY),  # how long a commit made elsewhere stays unseen
+    # of one table: passed on as its commit, or `whole` (see `transactions.py`)
+    "transactions": _choice("single", "whole"),
+    "token-claim": _claim("H-token-expiry"),  # whose rule a refused token is
+    "privilege-claim": _claim("H-privileges"),
 }
 _CHANGE, _OFF, _TAG = "~", "off", "tag"
 _PARTS = {"title", "extends", "scope", "settings", "principals", "roles", "needs", "rules"}
@@ -92,6 +136,7 @@ class Door:
     profile: Profile = field(repr=False)
     settings: Mapping[str, str]
     rules: tuple[Rule, ...] = field(repr=False)
+    without: frozenset[str] = frozenset()  # claims whose rules are taken away
     tag: str = ""
 
     def seconds(self, setting: str) -> float:
@@ -99,7 +144,7 @@ class Door:
 
     def off(self, claim: str) -> bool:
         """Whether the rules of this claim are taken away."""
-        return f"{_CHANGE}{_OFF}={claim}{_CHANGE}" in f"{self.name}{_CHANGE}"
+        return claim in self.without
 
 
 def tagged(terms: str, tag: str) -> str:
@@ -122,16 +167,14 @@ def door(segment: str) -> Door:
             off.add(value)
         elif what == _TAG:
             tag = value
-        elif what in SETTINGS:
-            settings[what] = value
         else:
-            raise LabError(f"{name}: nothing reads {what!r}; change {_OFF}, {', '.join(SETTINGS)}")
+            settings |= _checked(name, {what: value}, f"change {_OFF}, ")
     claims = {rule.id for rule in found.rules} | {settings[f"{of}-claim"] for of in ("token", "privilege", "vending")}
     if unknown := off - claims:
         raise LabError(f"{of} has no rule {', '.join(sorted(unknown))}; it has {', '.join(sorted(claims))}")
     if settings["vending-claim"] in off:
         settings["vending-deny"] = ""
-    return Door(name, found, settings, tuple(rule for rule in found.rules if rule.id not in off), tag)
+    return Door(name, found, settings, tuple(rule for rule in found.rules if rule.id not in off), frozenset(off), tag)
 
 
 @cache
@@ -155,15 +198,24 @@ def _declared(file: Path) -> dict[str, Any]:
     return declared
 
 
+def _checked(where: str, given: Mapping[str, Any], there_are: str) -> dict[str, str]:
+    """Settings as they are kept. Raises LabError."""
+    if unknown := sorted(given.keys() - SETTINGS.keys()):
+        raise LabError(f"{where}: nothing reads {', '.join(map(repr, unknown))}; {there_are}{', '.join(SETTINGS)}")
+    settings = {key: str(value) for key, value in given.items()}
+    for key, value in settings.items():
+        if not SETTINGS[key].reads(value):
+            raise LabError(f"{where}: {key} is not {value!r}; it takes {SETTINGS[key].takes}")
+    return settings
+
+
 def _profile(name: str, declared: Mapping[str, Any]) -> Profile:
-    settings = {key: str(value) for key, value in declared.get("settings", {}).items()}
-    if unknown := sorted(settings.keys() - SETTINGS.keys()):
-        raise LabError(f"{name}.toml: nothing reads {', '.join(unknown)}; settings are {', '.join(SETTINGS)}")
+    settings = _checked(f"{name}.toml", declared.get("settings", {}), "settings are ")
     return Profile(
         name=name,
         title=declared["title"],
         scope=declared.get("scope", "{role}"),
-        settings={**SETTINGS, **settings},
+        settings={**{key: setting.default for key, setting in SETTINGS.items()}, **settings},
         principals={who: tuple(roles) for who, roles in declared["principals"].items()},
         roles={
             role: tuple(Grant(g["on"], frozenset(g["privileges"]), g.get("future", True)) for g in grants)
