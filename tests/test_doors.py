@@ -35,7 +35,8 @@ from door_lab import (
     told,
 )
 
-from lab.catalogs import DENY, Upstream, proxy, stages
+from lab.catalogs import DENY, Upstream, proxy, stages, transactions
+from lab.catalogs.authorisation import Authorisation
 from lab.catalogs.keyring import Caller
 from lab.catalogs.proxy import Request, Response
 from lab.catalogs.signing import Entry, SignOn
@@ -115,6 +116,49 @@ def test_a_path_that_climbs_is_refused(path: str) -> None:
     answer = lab("GET", path, headers=bearer(KEYS.pat("owner")))
     assert answer.status in (400, 404)
     assert lab.asked == [] or "%252e" in path
+
+
+TRANSACTION = "/v1/transactions/commit"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [None],
+        [{}],
+        [{"identifier": {"namespace": "W_NS", "name": 1}}],
+        [{"identifier": None, "updates": []}],
+        [{"identifier": {"namespace": ["W_NS"], "name": "T"}, "updates": [1]}],
+        None,
+        [],
+    ],
+)
+def test_a_transaction_that_is_none_is_malformed_at_the_open_door_too(changes: Any) -> None:
+    lab = Lab()
+    lab.stages = [transactions.single]
+    assert told(lab("POST", TRANSACTION, {"table-changes": changes}))[0] == 400
+    assert told(lab("POST", TRANSACTION, b"nothing"))[0] == 400
+    assert lab.asked == []
+
+
+def test_a_transaction_of_one_table_goes_on_as_its_commit_and_of_two_as_it_is() -> None:
+    lab = Lab()
+    lab.stages = [transactions.single]
+    change = {"identifier": {"namespace": ["a", "b/c"], "name": "T U"}, **DDL}
+    assert lab("POST", "/v1/p/transactions/commit", {"table-changes": [change]}).status == 204
+    assert lab("POST", "/v1/p/transactions/commit", {"table-changes": [change, change]}).status == 200
+    one, two = lab.asked
+    assert (one.path, one.json()) == ("/v1/p/namespaces/a%1Fb%2Fc/tables/T%20U", DDL)
+    assert two.path == "/v1/p/transactions/commit"
+
+
+def test_whose_table_a_commit_changes_says_its_path_and_not_its_body() -> None:
+    """The catalog goes by the path, so whoever may write the one that the body names may not write the other."""
+    lab = Lab()
+    mine = {**commit(snapshot()), "identifier": {"namespace": ["W_NS"], "name": "MINE"}}
+    stages = [one for one in lab.stages if isinstance(one, Authorisation)]
+    stages[0].made[("W_NS", "MINE")] = "READER"
+    assert told(lab.as_(Access("horizon", "reader"), "POST", ORDERS, mine)) == (403, "H-privileges")
 
 
 @pytest.mark.parametrize("path", ["/v1/secrets", "/v1/namespaces/a/tables/b/c/d", "/v2/namespaces", "/v1/"])

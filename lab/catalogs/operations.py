@@ -131,8 +131,10 @@ def _operation(request: Request, found: re.Match[str]) -> Operation | None:
     delegated, base = bool(request.header(DELEGATION)), found["base"]
     match request.method, what:
         case "POST", "table" | "transactions/commit":
-            changes = (body,) if what == "table" else body["table-changes"]
-            commits = tuple(_commit(change, namespace, name) for change in changes)
+            if what == "table":
+                commits: tuple[Commit, ...] = (_commit(body, (namespace, name)),)
+            else:
+                commits = tuple(_commit(change, _named(change["identifier"])) for change in body["table-changes"])
             on = tuple((op, commit.on) for commit in commits for op in commit.operations)
             names = tuple(dict.fromkeys(op for op, _ in on))
             if not names:
@@ -180,8 +182,6 @@ def _what(found: re.Match[str]) -> str:
     return found["kind"] if not found["name"] else found["kind"].removesuffix("s")
 
 
-def _commit(change: dict[str, Any], namespace: str, name: str) -> Commit:
-    of = change.get("identifier")
-    on = (namespace, name) if of is None else _named(of)
+def _commit(change: dict[str, Any], on: Table) -> Commit:
     requirements, updates = (tuple(map(dict, change.get(part) or ())) for part in ("requirements", "updates"))
     return Commit(*on, requirements, updates)
