@@ -17,9 +17,10 @@ given for its catalog: `http://127.0.0.1:…/horizon~off=W-no-ctas~token-seconds
 
 from __future__ import annotations
 
+import inspect
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -87,6 +88,13 @@ SETTINGS: Mapping[str, Setting] = {
 _CHANGE, _OFF, _TAG = "~", "off", "tag"
 _PARTS = {"title", "extends", "scope", "settings", "principals", "roles", "needs", "rules"}
 _RULE = {"id", "source", "trigger", "amend", "status", "type", "message", "beyond"}
+_LEAST, _MOST = 400, 599  # statuses of refusals
+_KINDS = {str: "text", int: "whole number", bool: "true or false", list: "list", dict: "table"}
+_OF = {str: str, int: int, bool: bool, Sequence[str]: list, Mapping[str, str]: dict}  # a word's annotation, and TOML's
+PRIVILEGES = (
+    *("USAGE", "SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "OWNERSHIP"),
+    *("CREATE SCHEMA", "CREATE ICEBERG TABLE", "CREATE VIEW"),
+)
 FILES = Path(__file__).parent
 
 
@@ -183,7 +191,10 @@ def known() -> Mapping[str, Profile]:
     return {file.stem: _profile(file.stem, _declared(file)) for file in sorted(FILES.glob("*.toml"))}
 
 
-def _declared(file: Path) -> dict[str, Any]:
+def _declared(file: Path, by: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What a file says, with what it extends. by: the files that extend it, the first one first."""
+    if file.name in by:
+        raise LabError(f"{by[0]}: it extends itself, by {', '.join((*by[1:], file.name))}; let it extend another")
     try:
         declared = tomllib.loads(file.read_text())
     except (OSError, tomllib.TOMLDecodeError) as reason:
@@ -191,7 +202,7 @@ def _declared(file: Path) -> dict[str, Any]:
     if unknown := sorted(declared.keys() - _PARTS):
         raise LabError(f"{file.name}: nothing reads {', '.join(unknown)}; remove it")
     if of := declared.pop("extends", None):
-        base = _declared(file.with_name(f"{of}.toml"))
+        base = _declared(file.with_name(f"{of}.toml"), (*by, file.name))
         for part in ("settings", "principals", "roles", "needs"):
             declared[part] = {**base.get(part, {}), **declared.get(part, {})}
         declared = {**base, **declared, "rules": [*base.get("rules", []), *declared.get("rules", [])]}
@@ -211,34 +222,89 @@ def _checked(where: str, given: Mapping[str, Any], there_are: str) -> dict[str, 
 
 def _profile(name: str, declared: Mapping[str, Any]) -> Profile:
     settings = _checked(f"{name}.toml", declared.get("settings", {}), "settings are ")
+    _kinds(f"{name}.toml", declared, title=str, scope=str, principals=dict, roles=dict, needs=dict, rules=list)
+    rules = tuple(_rule(name, each) for each in declared.get("rules", []))
+    needs = {op: _privileges(f"{name}.toml, needs", each) for op, each in declared.get("needs", {}).items()}
+    roles = {role: _grants(f"{name}.toml, role {role}", each) for role, each in declared.get("roles", {}).items()}
+    principals = {who: tuple(held) for who, held in declared.get("principals", {}).items() if isinstance(held, list)}
+    if "title" not in declared or not principals or not all(declared["principals"].values()):
+        raise LabError(f'{name}.toml: add a title, and [principals] with a role each: engineer = ["ENGINEER"]')
+    if unknown := sorted({role for held in principals.values() for role in held} - roles.keys()) if roles else ():
+        raise LabError(f"{name}.toml: principals have roles {', '.join(unknown)}; add [[roles.{unknown[0]}]] to it")
     return Profile(
         name=name,
         title=declared["title"],
         scope=declared.get("scope", "{role}"),
         settings={**{key: setting.default for key, setting in SETTINGS.items()}, **settings},
-        principals={who: tuple(roles) for who, roles in declared["principals"].items()},
-        roles={
-            role: tuple(Grant(g["on"], frozenset(g["privileges"]), g.get("future", True)) for g in grants)
-            for role, grants in declared.get("roles", {}).items()
-        },
-        needs={op: tuple(privileges) for op, privileges in declared.get("needs", {}).items()},
-        rules=tuple(_rule(name, each) for each in declared.get("rules", [])),
+        principals=principals,
+        roles=roles,
+        needs=needs,
+        rules=rules,
     )
 
 
-def _rule(name: str, declared: Mapping[str, Any]) -> Rule:
-    amends = "amend" in declared
-    wanted = {"id", "source", "amend"} if amends else {"id", "source", "trigger", "status", "type", "message"}
+def _kinds(where: str, declared: Mapping[str, Any], **kinds: type) -> None:
+    """Raises LabError where a part is of another kind."""
+    if wrong := [key for key, kind in kinds.items() if key in declared and type(declared[key]) is not kind]:
+        raise LabError(f"{where}: {wrong[0]} is no {_KINDS[kinds[wrong[0]]]}; see the others in {FILES.name}/")
+
+
+def _grants(where: str, declared: Any) -> tuple[Grant, ...]:
+    grants = []
+    for each in declared if isinstance(declared, list) else [declared]:
+        given = each if isinstance(each, dict) else {}
+        if not {"on", "privileges"} <= given.keys() <= {"on", "privileges", "future"}:
+            raise LabError(f"{where}: a grant has on and privileges, and maybe future; write [[roles.ROLE]] above them")
+        _kinds(where, given, on=str, privileges=list, future=bool)
+        grants.append(Grant(given["on"], frozenset(_privileges(where, given["privileges"])), given.get("future", True)))
+    return tuple(grants)
+
+
+def _privileges(where: str, declared: Any) -> tuple[str, ...]:
+    _kinds(where, {"privileges": declared}, privileges=list)
+    if unknown := [str(one) for one in declared if one not in PRIVILEGES]:
+        raise LabError(f"{where}: there is no privilege {', '.join(unknown)}; there are: {', '.join(PRIVILEGES)}")
+    return tuple(declared)
+
+
+def _rule(name: str, declared: Any) -> Rule:
+    from lab.catalogs import amends, triggers  # load what speaks HTTP and reads manifests; doors alone need them
+
+    where = f"{name}.toml, rule {declared.get('id')}"
+    amending = "amend" in declared
+    wanted = {"id", "source", "amend"} if amending else {"id", "source", "trigger", "status", "type", "message"}
     if missing := sorted(wanted - declared.keys()):
-        raise LabError(f"{name}.toml, rule {declared.get('id')}: add {', '.join(missing)}")
-    return Rule(
+        raise LabError(f"{where}: add {', '.join(missing)}")
+    kinds = {"id": str, "source": str, "trigger": str, "amend": str, "status": int, "type": str, "message": str}
+    _kinds(where, declared, **kinds, beyond=dict)
+    if not _LEAST <= declared.get("status", _LEAST) <= _MOST:
+        raise LabError(f"{where}: status is {declared['status']}; a refusal's is from {_LEAST} to {_MOST}")
+    rule = Rule(
         id=declared["id"],
         source=declared["source"],
-        trigger=declared["amend" if amends else "trigger"],
+        trigger=declared["amend" if amending else "trigger"],
         words={key: value for key, value in declared.items() if key not in _RULE},
         status=declared.get("status", 200),
         type=declared.get("type", ""),
         message=declared.get("message", ""),
-        amends=amends,
+        amends=amending,
         beyond=declared.get("beyond", {}),
     )
+    _worded(where, rule, {**amends.REQUESTS, **amends.RESPONSES} if amending else triggers.TRIGGERS)
+    return rule
+
+
+def _worded(where: str, rule: Rule, functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Raises LabError where a rule names no function, or has not the words that it takes, each of its kind."""
+    what = "amend" if rule.amends else "trigger"
+    if rule.trigger not in functions:
+        raise LabError(f"{where}: there is no {what} {rule.trigger!r}; there are: {', '.join(functions)}")
+    takes = list(inspect.signature(functions[rule.trigger], eval_str=True).parameters.values())[1 + rule.amends :]
+    words = {one.name: one for one in takes if one.name not in ("body", "table")}
+    takes_words = f"{what} {rule.trigger} takes {', '.join(words) or 'no words'}"
+    if unknown := sorted(rule.words.keys() - words.keys()):
+        raise LabError(f"{where}: nothing reads {', '.join(unknown)}; {takes_words}")
+    if missing := sorted(key for key, one in words.items() if one.default is one.empty and key not in rule.words):
+        raise LabError(f"{where}: add {', '.join(missing)}; {takes_words}")
+    kinds = {key: kind for key, one in words.items() for of, kind in _OF.items() if one.annotation == of}
+    _kinds(where, rule.words, **kinds)
