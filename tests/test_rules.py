@@ -191,6 +191,13 @@ def test_what_is_amended_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ---------------------------------------------------------------- profiles
+def test_what_the_catalog_answers_amiss_is_not_the_clients_malformed_request() -> None:
+    lab = Lab()
+    del lab.metadata["metadata-log"], lab.metadata["last-updated-ms"]
+    with pytest.raises(KeyError):
+        lab.engineer("GET", ORDERS, None, "unity-uniform")
+
+
 OF_E = "title = 'x'\n[principals]\nengineer = ['E']\n"
 RULE = "[[rules]]\nid = 'X'\nsource = 'x'\nstatus = 400\ntype = 'x'\nmessage = 'x'\n"
 
@@ -208,6 +215,9 @@ RULE = "[[rules]]\nid = 'X'\nsource = 'x'\nstatus = 400\ntype = 'x'\nmessage = '
         ('title = "x"\n[principals]\nengineer = []', "a role each"),
         ('title = "x"\n[principals]\nengineer = "E"', "a role each"),
         ('title = "x"\nprincipals = 3', "principals is no table"),
+        ('title = "x"\n[principals]\nengineer = [1]', "a role each"),
+        ('title = "x"\nsettings = 3', "settings is no table"),
+        (f"rules = [1]\n{OF_E}", "a rule is a table"),
         ('title = "x"\nextends = "mine"', "extends itself"),
         ('title = "x"\nextends = "nobody"', "nobody.toml"),
         (f"{OF_E}[[roles.F]]\non = '*'\nprivileges = []", r"roles E; add \[\[roles.E\]\]"),

@@ -86,7 +86,8 @@ SETTINGS: Mapping[str, Setting] = {
     "privilege-claim": _claim("H-privileges"),
 }
 _CHANGE, _OFF, _TAG = "~", "off", "tag"
-_PARTS = {"title", "extends", "scope", "settings", "principals", "roles", "needs", "rules"}
+_TABLES = ("settings", "principals", "roles", "needs")
+_PARTS = {"title", "extends", "scope", "rules", *_TABLES}
 _RULE = {"id", "source", "trigger", "amend", "status", "type", "message", "beyond"}
 _LEAST, _MOST = 400, 599  # statuses of refusals
 _KINDS = {str: "text", int: "whole number", bool: "true or false", list: "list", dict: "table"}
@@ -201,9 +202,10 @@ def _declared(file: Path, by: tuple[str, ...] = ()) -> dict[str, Any]:
         raise LabError(f"{file.name}: {reason}") from None
     if unknown := sorted(declared.keys() - _PARTS):
         raise LabError(f"{file.name}: nothing reads {', '.join(unknown)}; remove it")
+    _kinds(file.name, declared, title=str, extends=str, scope=str, rules=list, **dict.fromkeys(_TABLES, dict))
     if of := declared.pop("extends", None):
         base = _declared(file.with_name(f"{of}.toml"), (*by, file.name))
-        for part in ("settings", "principals", "roles", "needs"):
+        for part in _TABLES:
             declared[part] = {**base.get(part, {}), **declared.get(part, {})}
         declared = {**base, **declared, "rules": [*base.get("rules", []), *declared.get("rules", [])]}
     return declared
@@ -222,12 +224,11 @@ def _checked(where: str, given: Mapping[str, Any], there_are: str) -> dict[str, 
 
 def _profile(name: str, declared: Mapping[str, Any]) -> Profile:
     settings = _checked(f"{name}.toml", declared.get("settings", {}), "settings are ")
-    _kinds(f"{name}.toml", declared, title=str, scope=str, principals=dict, roles=dict, needs=dict, rules=list)
     rules = tuple(_rule(name, each) for each in declared.get("rules", []))
     needs = {op: _privileges(f"{name}.toml, needs", each) for op, each in declared.get("needs", {}).items()}
     roles = {role: _grants(f"{name}.toml, role {role}", each) for role, each in declared.get("roles", {}).items()}
-    principals = {who: tuple(held) for who, held in declared.get("principals", {}).items() if isinstance(held, list)}
-    if "title" not in declared or not principals or not all(declared["principals"].values()):
+    principals = {who: _texts(held) for who, held in declared.get("principals", {}).items()}
+    if "title" not in declared or not principals or not all(principals.values()):
         raise LabError(f'{name}.toml: add a title, and [principals] with a role each: engineer = ["ENGINEER"]')
     if unknown := sorted({role for held in principals.values() for role in held} - roles.keys()) if roles else ():
         raise LabError(f"{name}.toml: principals have roles {', '.join(unknown)}; add [[roles.{unknown[0]}]] to it")
@@ -241,6 +242,12 @@ def _profile(name: str, declared: Mapping[str, Any]) -> Profile:
         needs=needs,
         rules=rules,
     )
+
+
+def _texts(declared: Any) -> tuple[str, ...]:
+    """A list's texts; none where it is anything else."""
+    texts = declared if isinstance(declared, list) else []
+    return tuple(texts) if all(isinstance(one, str) for one in texts) else ()
 
 
 def _kinds(where: str, declared: Mapping[str, Any], **kinds: type) -> None:
@@ -270,6 +277,8 @@ def _privileges(where: str, declared: Any) -> tuple[str, ...]:
 def _rule(name: str, declared: Any) -> Rule:
     from lab.catalogs import amends, triggers  # load what speaks HTTP and reads manifests; doors alone need them
 
+    if not isinstance(declared, dict):
+        raise LabError(f"{name}.toml: a rule is a table; write [[rules]] above it")
     where = f"{name}.toml, rule {declared.get('id')}"
     amending = "amend" in declared
     wanted = {"id", "source", "amend"} if amending else {"id", "source", "trigger", "status", "type", "message"}
