@@ -109,6 +109,9 @@ def test_a_setting_that_can_not_be_is_told_with_what_can(setting: str, values: t
         "/horizon/v1/namespaces/a/tables/..%2F..%2Fb",
         "/horizon/v1/namespaces/a/tables/%252e%252e",
         "/v1/namespaces/../../x",
+        "/v1/namespaces/A%00B/tables/x",
+        "/horizon/v1/namespaces/A%00B/tables/x",
+        "/v1/namespaces/A%0D%0AB",
     ],
 )
 def test_a_path_that_climbs_is_refused(path: str) -> None:
@@ -116,6 +119,30 @@ def test_a_path_that_climbs_is_refused(path: str) -> None:
     answer = lab("GET", path, headers=bearer(KEYS.pat("owner")))
     assert answer.status in (400, 404)
     assert lab.asked == [] or "%252e" in path
+
+
+@pytest.mark.parametrize("name", ["../../x", "..", "a/../b", "a\0b", "a\nb", "\x1f"])
+@pytest.mark.parametrize("door", ["", "/horizon"])
+def test_a_name_in_a_body_that_climbs_or_has_control_characters_is_refused(door: str, name: str) -> None:
+    lab, one = Lab(), {"namespace": ["W_NS"], "name": name}
+    headers = bearer(KEYS.pat("owner")) if door else ()
+    for path, body in (
+        (TABLES, {**NEW, "name": name}),
+        ("/v1/namespaces", {"namespace": ["A", name]}),
+        ("/v1/namespaces/W_NS/register", {"name": name, "metadata-location": "s3://lab/x"}),
+        ("/v1/namespaces/W_NS/views", {"name": name}),
+        ("/v1/tables/rename", {"source": {**one, "name": "x"}, "destination": one}),
+        ("/v1/views/rename", {"source": one, "destination": {**one, "namespace": [name]}}),
+        (TRANSACTION, {"table-changes": [{"identifier": one, **DDL}]}),
+    ):
+        assert told(lab("POST", door + path, body, headers=headers))[0] == 400
+    assert lab.asked == []
+
+
+def test_a_name_may_have_any_other_character() -> None:
+    lab = Lab()
+    for name in ("a b", "ü\u00a0", ".a", "a..b", "a/b", "…"):
+        assert lab("POST", TABLES, {**NEW, "name": name}).status == 200
 
 
 TRANSACTION = "/v1/transactions/commit"

@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 from lab.catalogs.proxy import Request
 
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 DELEGATION = "x-iceberg-access-delegation"
 _PATH = re.compile(
     r"(?P<base>/v1/(?:(?!namespaces(?:/|$)|tables/|views/|transactions/)[^/]+/)?)(?:(?P<namespaces>namespaces)(?:/(?P<namespace>[^/]+)(?:/(?P<kind>tables|views|register|properties)"
@@ -155,7 +156,7 @@ def _operation(request: Request, found: re.Match[str]) -> Operation | None:
         table, to = _named(body["source"]), _named(body["destination"])
     elif op == "CREATE_NAMESPACE":
         table = (_levels(body["namespace"]), "")
-    elif op == "REGISTER_TABLE":
+    elif op in ("REGISTER_TABLE", "CREATE_VIEW"):
         table = (namespace, _text(body["name"]))
     return Operation((op,), *table, body, (), delegated, base, ((op, table),), to)
 
@@ -164,14 +165,24 @@ def _named(told: dict[str, Any]) -> Table:
     return _levels(told["namespace"]), _text(told["name"])
 
 
-def _levels(namespace: list[str]) -> str:
-    return "\x1f".join(namespace)
+def _levels(namespace: Any) -> str:
+    if not isinstance(namespace, list):
+        raise TypeError(namespace)
+    return "\x1f".join(map(_text, namespace))
 
 
 def _text(value: Any) -> str:
+    """A name in a body: the catalog makes a folder of it. Raises TypeError, Malformed."""
     if not isinstance(value, str):
         raise TypeError(value)
+    if climbs(value) or CONTROL.search(value):
+        raise Malformed(f"Malformed request: {value!a} can't be a name: it climbs, or has control characters")
     return value
+
+
+def climbs(path: str) -> bool:
+    """Whether a part of it is `.` or `..`: whoever resolves it would leave the folder that it is in."""
+    return not {".", ".."}.isdisjoint(path.split("/"))
 
 
 def _what(found: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lab.catalogs.operations import Malformed, Operation, operation
+from lab.catalogs.operations import CONTROL, Malformed, Operation, climbs, operation
 from lab.catalogs.proxy import Forward, Request, Response, error
 
 _SCHEMES = ("s3", "s3a", "s3n")
@@ -53,8 +53,7 @@ def place(location: str) -> tuple[str, str]:
     scheme, _, rest = location.partition("://")
     bucket, _, path = rest.partition("/")
     prefix = path.strip("/")
-    climbs = {".", ".."} & set(prefix.split("/"))
-    if scheme not in _SCHEMES or not bucket or not prefix or climbs or not location.isprintable():
+    if scheme not in _SCHEMES or not bucket or not prefix or climbs(prefix) or CONTROL.search(location):
         raise ValueError("not a location below a bucket")
     return bucket, prefix
 
