@@ -123,6 +123,37 @@ def test_what_only_looks_like_it_passes(method: str, path: str, body: Any, monke
     assert Lab().engineer(method, path, body).status == 200
 
 
+def within(**field: Any) -> list[dict[str, Any]]:
+    """A schema's fields: this one in a struct, that in a map's value, that in a list."""
+    struct = {"type": "struct", "fields": [{"id": 9, "name": "x", "required": False, **field}]}
+    told = {"type": "map", "key-id": 6, "key": "string", "value-id": 7, "value": struct, "value-required": False}
+    inner = {"type": "list", "element-id": 5, "element": told, "element-required": False}
+    return [{"id": 4, "name": "a", "required": False, "type": inner}]
+
+
+def test_a_rule_about_columns_sees_those_within_others() -> None:
+    def has(**field: Any) -> Lab:
+        return Lab(schemas=[{"schema-id": 0, "fields": within(**field)}])
+
+    def becomes(**field: Any) -> Any:
+        return commit({"action": "add-schema", "schema": {"fields": within(**field)}})
+
+    nanos = has(type="timestamp_ns")
+    assert told(nanos.engineer("GET", ORDERS, None, "horizon-preview"))[1] == "W-no-v3-write"
+    unknown = has(type="unknown")
+    assert told(unknown.engineer("POST", ORDERS, becomes(type="string"), "s3tables"))[1] == "T-void-alter"
+    default = becomes(type="int", **{"write-default": 1})
+    assert told(has(type="int").engineer("POST", ORDERS, default, "s3tables"))[1] == "T-default-set"
+
+
+def test_a_default_within_a_struct_vanishes_like_any() -> None:
+    lab = Lab()
+    fields = within(type="int", **{"initial-default": 1, "write-default": 1})
+    answer = lab.engineer("POST", TABLES, {"name": "T", "schema": {"type": "struct", "fields": fields}}, "s3tables")
+    assert "T-default-create" in answer.notes["amended"]
+    assert lab.asked[-1].json()["schema"]["fields"] == within(type="int")
+
+
 def test_where_a_namespace_is_told_to_lie_its_tables_do() -> None:
     lab = Lab()
     lab.namespaces = {"properties": {"location": "s3://lab/warehouse/other/"}}

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlsplit
 
 import fastavro
 
+from lab.catalogs.columns import columns
 from lab.catalogs.operations import Commit, Operation, Table
 from lab.catalogs.placing import locations
 from lab.catalogs.proxy import Forward, Request
@@ -184,7 +185,7 @@ async def types(asked: Asked, names: Sequence[str]) -> Why:
     if not asked.operation.names[0].startswith("LOAD_TABLE"):
         return None
     present = await asked.metadata() or {}
-    found = (str(field["type"]) for schema in present.get("schemas", ()) for field in schema["fields"])
+    found = (str(field["type"]) for schema in present.get("schemas", ()) for field in columns(schema))
     return next((kind for kind in found if kind.partition("(")[0] in names), None)
 
 
@@ -254,9 +255,9 @@ async def _changed(asked: Asked) -> Any:
         if present is None:
             continue
         current = {s["schema-id"]: s for s in present["schemas"]}[present["current-schema-id"]]
-        known = {column["id"]: column for column in current["fields"]}
+        known = {column["id"]: column for column in columns(current)}
         for update in commit.of("add-schema"):
-            for column in update["schema"]["fields"]:
+            for column in columns(update["schema"]):
                 if column["id"] in known:
                     yield known[column["id"]], column
 
