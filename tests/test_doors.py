@@ -35,9 +35,10 @@ from door_lab import (
     told,
 )
 
-from lab.catalogs import DENY, Upstream, proxy, stages, transactions
+from lab.catalogs import DENY, Upstream, profiles, proxy, stages, transactions
 from lab.catalogs.authorisation import Authorisation
 from lab.catalogs.keyring import Caller
+from lab.catalogs.profiles import Grant
 from lab.catalogs.proxy import Request, Response
 from lab.catalogs.signing import Entry, SignOn
 from lab.catalogs.triggers import Asked
@@ -177,6 +178,21 @@ def test_a_transaction_of_one_table_goes_on_as_its_commit_and_of_two_as_it_is() 
     one, two = lab.asked
     assert (one.path, one.json()) == ("/v1/p/namespaces/a%1Fb%2Fc/tables/T%20U", DDL)
     assert two.path == "/v1/p/transactions/commit"
+
+
+@pytest.mark.parametrize(("kind", "right"), [("table", "ICEBERG TABLE"), ("view", "VIEW")])
+def test_a_rename_takes_the_right_to_make_one_where_it_goes(kind: str, right: str, monkeypatch: Any) -> None:
+    lab, moves = Lab(), {side: {"namespace": [f"W_{side}"], "name": "T"} for side in ("source", "destination")}
+    horizon = profiles.door("horizon")
+
+    def moved(*made: Grant) -> Response:
+        roles = {**horizon.profile.roles, "READER": (Grant("W_source.*", frozenset({"OWNERSHIP"})), *made)}
+        door = replace(horizon, profile=replace(horizon.profile, roles=roles))
+        monkeypatch.setattr(profiles, "door", lambda _: door)
+        return lab("POST", f"/horizon/v1/{kind}s/rename", moves, headers=bearer(KEYS.pat("reader")))
+
+    assert told(moved()) == (403, "H-privileges")
+    assert moved(Grant("W_destination.*", frozenset({"USAGE", f"CREATE {right}"}))).status == 200
 
 
 def test_whose_table_a_commit_changes_says_its_path_and_not_its_body() -> None:

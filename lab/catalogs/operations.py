@@ -57,7 +57,8 @@ _BY_UPDATE = {
     "remove-statistics": "REMOVE_TABLE_STATISTICS",
     "remove-partition-specs": "REMOVE_TABLE_PARTITION_SPECS",
 }
-
+# What a rename is to its new name: as Polaris has it, the right to make one there is needed too.
+_MAKES = {"RENAME_TABLE": "CREATE_TABLE_DIRECT", "RENAME_VIEW": "CREATE_VIEW"}
 
 Table = tuple[str, str]  # a namespace as on the wire, decoded (levels parted by 0x1F), and a name; "" for none
 
@@ -105,7 +106,7 @@ class Operation:
     commits: tuple[Commit, ...] = ()
     delegated: bool = False  # vended credentials are asked for
     base: str = "/v1/"  # with the catalog's prefix, if it has one
-    on: tuple[tuple[str, Table], ...] = ()  # each of `names`, and what it is done to
+    on: tuple[tuple[str, Table], ...] = ()  # what is done to what: each of `names`, and what takes a right of its own
     renamed_to: Table = ("", "")
 
     def at(self, namespace: str, table: str) -> str:
@@ -158,7 +159,8 @@ def _operation(request: Request, found: re.Match[str]) -> Operation | None:
         table = (_levels(body["namespace"]), "")
     elif op in ("REGISTER_TABLE", "CREATE_VIEW"):
         table = (namespace, _text(body["name"]))
-    return Operation((op,), *table, body, (), delegated, base, ((op, table),), to)
+    made = ((_MAKES[op], to),) if op in _MAKES else ()
+    return Operation((op,), *table, body, (), delegated, base, ((op, table), *made), to)
 
 
 def _named(told: dict[str, Any]) -> Table:
