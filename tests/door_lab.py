@@ -41,13 +41,14 @@ METADATA: dict[str, Any] = {
 class Lab:
     """The stages before a catalog made here, which notes what it was asked."""
 
-    def __init__(self, **metadata: Any) -> None:
+    def __init__(self, root: str = "", **metadata: Any) -> None:
         self.asked: list[Request] = []
         self.terms: list[Terms] = []
         self.metadata = {**METADATA, **metadata}
         self.missing: set[str] = set()
-        line = stages.pipeline(STORE, MINE.secret, Upstream("http://127.0.0.1:1"))
-        self.stages = [Vending(STORE, self._assume) if isinstance(one, Vending) else one for one in line]
+        line = stages.pipeline(STORE, MINE.secret, Upstream("http://127.0.0.1:1", root=root))
+        self.namespaces: dict[str, Any] = {}  # how one of them is told
+        self.stages = [Vending(STORE, self._assume, root) if isinstance(one, Vending) else one for one in line]
 
     def __call__(
         self, method: str, path: str, body: Any = None, *, headers: proxy.Headers = (), query: str = ""
@@ -69,7 +70,9 @@ class Lab:
         if request.path in self.missing:
             return error(404, "NoSuchTableException", "no")
         table = {"metadata-location": "s3://lab/new.json", "metadata": self.metadata}
-        return Response(200, proxy.JSON).with_json(table if "/tables" in request.path else {})
+        return Response(200, proxy.JSON).with_json(
+            table if request.path.endswith("/register") or "/tables" in request.path else self.namespaces
+        )
 
     def _assume(self, terms: Terms) -> Credentials:
         self.terms.append(terms)

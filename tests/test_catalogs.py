@@ -245,7 +245,7 @@ def test_a_catalog_whose_keys_the_gateway_vends_is_asked_for_none() -> None:
     catalog = Behind(Upstream("https://c"))
     answer = catalog("GET", TABLE, headers=(("authorization", "Bearer x"),))
     assert "config" not in answer.json()
-    catalog("POST", "/v1/p/namespaces", b"{}", headers=WANTED)
+    catalog("POST", "/v1/p/namespaces", b'{"namespace": ["n"]}', headers=WANTED)
     assert [one.header("x-iceberg-access-delegation") for one in catalog.asked] == ["", ""]
 
 

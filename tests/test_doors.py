@@ -35,11 +35,14 @@ from door_lab import (
     told,
 )
 
-from lab.catalogs import DENY, Upstream, proxy, stages
+from lab.catalogs import DENY, Upstream, profiles, proxy, stages, transactions
+from lab.catalogs.authorisation import Authorisation
 from lab.catalogs.keyring import Caller
+from lab.catalogs.profiles import Grant
 from lab.catalogs.proxy import Request, Response
 from lab.catalogs.signing import Entry, SignOn
 from lab.catalogs.triggers import Asked
+from lab.errors import LabError
 from lab.model import Access
 
 
@@ -75,6 +78,30 @@ def test_a_door_that_is_none_says_which_there_are(segment: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("setting", "values"),
+    [
+        ("token-seconds", ("banana", "nan", "1e400", "inf", "")),
+        ("expired-status", ("banana", "9999", "0", "204", "200")),
+        ("vended-seconds", ("banana", "0", "-1", "1e9", "nan")),
+        ("vended-refresh", ("maybe", "")),
+        ("vending-deny", ("s3:Everything", "GetObject")),
+        ("vending-claim", ("", "a claim")),
+        ("shown-commits", ("-1", "1.5", "all")),
+        ("lag-seconds", ("-1", "nan")),
+        ("transactions", ("foo", "")),
+    ],
+)
+def test_a_setting_that_can_not_be_is_told_with_what_can(setting: str, values: tuple[str, ...]) -> None:
+    lab = Lab()
+    for value in values:
+        answer = lab("GET", f"/horizon~{setting}={value}/v1/config".replace(" ", "%20"))
+        assert told(answer)[0] == 404
+        assert f"{setting} is not {value!r}; it takes " in answer.json()["error"]["message"]
+        with pytest.raises(LabError, match=f"{setting} is not"):
+            MINE.entry(Access(f"horizon~{setting}={value}"), HOST, "x")
+
+
+@pytest.mark.parametrize(
     "path",
     [
         "/horizon/v1/../v1/namespaces",
@@ -83,6 +110,9 @@ def test_a_door_that_is_none_says_which_there_are(segment: str) -> None:
         "/horizon/v1/namespaces/a/tables/..%2F..%2Fb",
         "/horizon/v1/namespaces/a/tables/%252e%252e",
         "/v1/namespaces/../../x",
+        "/v1/namespaces/A%00B/tables/x",
+        "/horizon/v1/namespaces/A%00B/tables/x",
+        "/v1/namespaces/A%0D%0AB",
     ],
 )
 def test_a_path_that_climbs_is_refused(path: str) -> None:
@@ -90,6 +120,88 @@ def test_a_path_that_climbs_is_refused(path: str) -> None:
     answer = lab("GET", path, headers=bearer(KEYS.pat("owner")))
     assert answer.status in (400, 404)
     assert lab.asked == [] or "%252e" in path
+
+
+@pytest.mark.parametrize("name", ["../../x", "..", "a/../b", "a\0b", "a\nb", "\x1f"])
+@pytest.mark.parametrize("door", ["", "/horizon"])
+def test_a_name_in_a_body_that_climbs_or_has_control_characters_is_refused(door: str, name: str) -> None:
+    lab, one = Lab(), {"namespace": ["W_NS"], "name": name}
+    headers = bearer(KEYS.pat("owner")) if door else ()
+    for path, body in (
+        (TABLES, {**NEW, "name": name}),
+        ("/v1/namespaces", {"namespace": ["A", name]}),
+        ("/v1/namespaces/W_NS/register", {"name": name, "metadata-location": "s3://lab/x"}),
+        ("/v1/namespaces/W_NS/views", {"name": name}),
+        ("/v1/tables/rename", {"source": {**one, "name": "x"}, "destination": one}),
+        ("/v1/views/rename", {"source": one, "destination": {**one, "namespace": [name]}}),
+        (TRANSACTION, {"table-changes": [{"identifier": one, **DDL}]}),
+    ):
+        assert told(lab("POST", door + path, body, headers=headers))[0] == 400
+    assert lab.asked == []
+
+
+def test_a_name_may_have_any_other_character() -> None:
+    lab = Lab()
+    for name in ("a b", "ü\u00a0", ".a", "a..b", "a/b", "…"):
+        assert lab("POST", TABLES, {**NEW, "name": name}).status == 200
+
+
+TRANSACTION = "/v1/transactions/commit"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [None],
+        [{}],
+        [{"identifier": {"namespace": "W_NS", "name": 1}}],
+        [{"identifier": None, "updates": []}],
+        [{"identifier": {"namespace": ["W_NS"], "name": "T"}, "updates": [1]}],
+        None,
+        [],
+    ],
+)
+def test_a_transaction_that_is_none_is_malformed_at_the_open_door_too(changes: Any) -> None:
+    lab = Lab()
+    lab.stages = [transactions.single]
+    assert told(lab("POST", TRANSACTION, {"table-changes": changes}))[0] == 400
+    assert told(lab("POST", TRANSACTION, b"nothing"))[0] == 400
+    assert lab.asked == []
+
+
+def test_a_transaction_of_one_table_goes_on_as_its_commit_and_of_two_as_it_is() -> None:
+    lab = Lab()
+    lab.stages = [transactions.single]
+    change = {"identifier": {"namespace": ["a", "b/c"], "name": "T U"}, **DDL}
+    assert lab("POST", "/v1/p/transactions/commit", {"table-changes": [change]}).status == 204
+    assert lab("POST", "/v1/p/transactions/commit", {"table-changes": [change, change]}).status == 200
+    one, two = lab.asked
+    assert (one.path, one.json()) == ("/v1/p/namespaces/a%1Fb%2Fc/tables/T%20U", DDL)
+    assert two.path == "/v1/p/transactions/commit"
+
+
+@pytest.mark.parametrize(("kind", "right"), [("table", "ICEBERG TABLE"), ("view", "VIEW")])
+def test_a_rename_takes_the_right_to_make_one_where_it_goes(kind: str, right: str, monkeypatch: Any) -> None:
+    lab, moves = Lab(), {side: {"namespace": [f"W_{side}"], "name": "T"} for side in ("source", "destination")}
+    horizon = profiles.door("horizon")
+
+    def moved(*made: Grant) -> Response:
+        roles = {**horizon.profile.roles, "READER": (Grant("W_source.*", frozenset({"OWNERSHIP"})), *made)}
+        door = replace(horizon, profile=replace(horizon.profile, roles=roles))
+        monkeypatch.setattr(profiles, "door", lambda _: door)
+        return lab("POST", f"/horizon/v1/{kind}s/rename", moves, headers=bearer(KEYS.pat("reader")))
+
+    assert told(moved()) == (403, "H-privileges")
+    assert moved(Grant("W_destination.*", frozenset({"USAGE", f"CREATE {right}"}))).status == 200
+
+
+def test_whose_table_a_commit_changes_says_its_path_and_not_its_body() -> None:
+    """The catalog goes by the path, so whoever may write the one that the body names may not write the other."""
+    lab = Lab()
+    mine = {**commit(snapshot()), "identifier": {"namespace": ["W_NS"], "name": "MINE"}}
+    stages = [one for one in lab.stages if isinstance(one, Authorisation)]
+    stages[0].made[("W_NS", "MINE")] = "READER"
+    assert told(lab.as_(Access("horizon", "reader"), "POST", ORDERS, mine)) == (403, "H-privileges")
 
 
 @pytest.mark.parametrize("path", ["/v1/secrets", "/v1/namespaces/a/tables/b/c/d", "/v2/namespaces", "/v1/"])
@@ -308,6 +420,57 @@ def test_who_may_not_write_gets_keys_that_can_not() -> None:
     assert set(reader.deny) == {"s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"}
     lab.as_(Access("horizon~vending-deny=s3:DeleteObject~vended-seconds=900"), "GET", ORDERS)
     assert (lab.terms[-1].deny, lab.terms[-1].seconds) == (("s3:DeleteObject",), 900)
+
+
+ROOT = "s3://lab/warehouse"
+ABOVE = (
+    ROOT,
+    f"{ROOT}/",
+    "s3a://lab//warehouse",
+    f"{ROOT}#x",
+    f"{ROOT}/W_NS/..",
+    "s3://lab/ware\nhouse",
+    "s3://lab/other/T",
+)
+
+
+@pytest.mark.parametrize(
+    "door", ["", "/witness~off=H-token-expiry", "/horizon~off=H-token-expiry~off=H-privileges~off=W-no-location"]
+)
+@pytest.mark.parametrize("location", ABOVE)
+def test_no_table_is_placed_at_the_warehouse_itself_or_beside_it(door: str, location: str) -> None:
+    lab, sets = Lab(ROOT), {"action": "set-location", "location": location}
+    asked = [
+        (TABLES, {**NEW, "location": location}),
+        (ORDERS, commit(sets)),
+        (f"{TABLES}/Y", commit(sets, creates=True)),
+        ("/v1/namespaces", {"namespace": ["N"], "properties": {"location": location}}),
+        ("/v1/namespaces/W_NS/properties", {"updates": {"location": location}}),
+        (
+            "/v1/transactions/commit",
+            {"table-changes": [{"identifier": {"namespace": ["W_NS"], "name": "T"}, **commit(sets)}]},
+        ),
+    ]
+    for path, body in asked:
+        answer = lab("POST", door + path, body, headers=DELEGATION)
+        assert told(answer)[0] == 403
+        assert answer.json()["error"]["message"].startswith("Invalid locations")
+    assert {one.method for one in lab.asked} <= {"GET"}
+
+
+@pytest.mark.parametrize("location", ABOVE)
+def test_keys_of_the_whole_warehouse_are_vended_nobody(location: str) -> None:
+    """As a table that was registered may lie there."""
+    lab = Lab(ROOT, location=location)
+    for method, path, body in (("GET", ORDERS, None), ("POST", "/v1/namespaces/W_NS/register", {"name": "X"})):
+        assert told(lab(method, path, body, headers=DELEGATION))[0] == 403
+    assert lab.terms == []
+
+
+def test_tables_below_the_warehouse_are_placed_and_vended_keys() -> None:
+    lab = Lab(ROOT)
+    assert lab("POST", TABLES, {**NEW, "location": f"{ROOT}/W_NS/chosen"}, headers=DELEGATION).status == 200
+    assert len(lab.terms) == 1
 
 
 def test_keys_are_refreshed_where_the_table_said() -> None:

@@ -55,14 +55,18 @@ class Catalog(http.server.BaseHTTPRequestHandler):
             return self._say(200, CONFIG)
         if path.endswith("/missing"):
             return self._say(404, {"error": {"code": 404, "type": "NoSuchTableException", "message": "no"}})
+        if path.endswith(("/page", "/unsaid")):
+            return self._say(
+                400, None, b"<h1>Bad Message 400</h1><pre>reason: Bad <b>URI</b></pre>" * (path[-1] == "e")
+            )
         if path.endswith("/unchanged"):
             return self._say(304, None)
         if self.command == "DELETE":
             return self._say(204, None)
         return self._say(200, self.table if "/tables/" in path or self.command == "POST" else {"path": self.path})
 
-    def _say(self, status: int, value: object) -> None:
-        body = b"" if value is None else json.dumps(value).encode()
+    def _say(self, status: int, value: object, page: bytes = b"") -> None:
+        body = page if value is None else json.dumps(value).encode()
         self.send_response(status)
         self.send_header("X-Of-The-Catalog", "kept")
         self.send_header("Keep-Alive", "timeout=5")
@@ -186,6 +190,15 @@ def test_bodies_and_headers_pass_but_not_those_of_a_connection(gateway: Gateway)
 def test_statuses_pass(gateway: Gateway, method: str, path: str, status: int) -> None:
     assert gateway.ask(method, path, headers=WANTS)[0] == status
     assert gateway.sts.policies == []
+
+
+def test_an_error_that_is_no_json_is_told_in_the_protocols_own_words(gateway: Gateway) -> None:
+    for path, words in (("page", "of the protocol: Bad Message 400 reason: Bad URI"), ("unsaid", "of the protocol: ")):
+        status, headers, body = gateway.ask("GET", f"/v1/namespaces/ns/tables/{path}", headers=WANTS)
+        assert (status, body["error"]["code"], body["error"]["type"]) == (400, 400, "BadRequestException")
+        assert body["error"]["message"].endswith(words)
+        assert headers["content-type"] == "application/json"
+        assert headers["x-of-the-catalog"] == "kept"
 
 
 def test_a_body_beyond_the_limit_is_refused(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,7 @@ class Upstream:
     region: str = ""
     session_token: str = field(default="", repr=False)
     vends: bool = False  # it vends its tables' keys itself, and the gateway passes them on
+    root: str = ""  # below which all its tables lie, where the gateway is to see to that; see `placing.py`
     loses_transactions: bool = False  # see `transactions.py`
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from lab.catalogs.columns import columns
 from lab.catalogs.proxy import Request, Response
 from lab.catalogs.triggers import Asked
 
@@ -94,4 +95,4 @@ def _fields(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     changes = body.get("table-changes") or [body]
     schemas += [update["schema"] for change in changes for update in change.get("updates", ()) if "schema" in update]
     for schema in schemas:
-        yield from schema.get("fields", ())
+        yield from columns(schema)

@@ -16,10 +16,6 @@ from lab.catalogs.profiles import Door
 from lab.catalogs.proxy import Forward, Request, Response, error
 
 USAGE, SELECT, OWNERSHIP = "USAGE", "SELECT", "OWNERSHIP"
-PRIVILEGES = (
-    *(USAGE, SELECT, "INSERT", "UPDATE", "DELETE", "TRUNCATE", OWNERSHIP),
-    *("CREATE SCHEMA", "CREATE ICEBERG TABLE", "CREATE VIEW"),
-)
 WRITE = "ADD_TABLE_SNAPSHOT"
 _READS = (USAGE, SELECT)
 # What an operation takes where a profile's `needs` does not say otherwise; any other one takes OWNERSHIP.

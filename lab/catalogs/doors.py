@@ -10,6 +10,7 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from lab.catalogs import profiles
+from lab.catalogs.operations import CONTROL, climbs
 from lab.catalogs.proxy import Forward, Request, Response, error
 from lab.errors import LabError
 
@@ -18,8 +19,8 @@ _VERSION = "v1"
 
 async def doors(request: Request, forward: Forward) -> Response:
     """The stage."""
-    if _climbs(request.path):
-        return error(400, "BadRequestException", "A path may not climb")
+    if _unsafe(request.path):
+        return error(400, "BadRequestException", "A path may not climb, nor have control characters")
     _, segment, *rest = (*request.path.split("/", 2), "")
     if segment == _VERSION:
         return await forward(request)
@@ -31,7 +32,8 @@ async def doors(request: Request, forward: Forward) -> Response:
     return replace(response, notes={**response.notes, "profile": door.profile.name, "tag": door.tag})
 
 
-def _climbs(path: str) -> bool:
-    """Whether a part is `.` or `..`, encoded or not: whoever resolves it would leave the door, or the prefix."""
-    suspect = "/." in path or "%" in path
-    return suspect and any(unquote(part) in (".", "..") for part in unquote(path).split("/"))
+def _unsafe(path: str) -> bool:
+    """Whether it climbs, encoded or not, or has control characters other than what parts a namespace's levels: a server
+    may refuse these before it is a catalog."""
+    read = unquote(path)
+    return climbs(unquote(read)) or bool(CONTROL.search(read.replace("\x1f", "")))

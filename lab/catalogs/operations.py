@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 from lab.catalogs.proxy import Request
 
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 DELEGATION = "x-iceberg-access-delegation"
 _PATH = re.compile(
     r"(?P<base>/v1/(?:(?!namespaces(?:/|$)|tables/|views/|transactions/)[^/]+/)?)(?:(?P<namespaces>namespaces)(?:/(?P<namespace>[^/]+)(?:/(?P<kind>tables|views|register|properties)"
@@ -56,7 +57,8 @@ _BY_UPDATE = {
     "remove-statistics": "REMOVE_TABLE_STATISTICS",
     "remove-partition-specs": "REMOVE_TABLE_PARTITION_SPECS",
 }
-
+# What a rename is to its new name: as Polaris has it, the right to make one there is needed too.
+_MAKES = {"RENAME_TABLE": "CREATE_TABLE_DIRECT", "RENAME_VIEW": "CREATE_VIEW"}
 
 Table = tuple[str, str]  # a namespace as on the wire, decoded (levels parted by 0x1F), and a name; "" for none
 
@@ -104,7 +106,7 @@ class Operation:
     commits: tuple[Commit, ...] = ()
     delegated: bool = False  # vended credentials are asked for
     base: str = "/v1/"  # with the catalog's prefix, if it has one
-    on: tuple[tuple[str, Table], ...] = ()  # each of `names`, and what it is done to
+    on: tuple[tuple[str, Table], ...] = ()  # what is done to what: each of `names`, and what takes a right of its own
     renamed_to: Table = ("", "")
 
     def at(self, namespace: str, table: str) -> str:
@@ -131,8 +133,10 @@ def _operation(request: Request, found: re.Match[str]) -> Operation | None:
     delegated, base = bool(request.header(DELEGATION)), found["base"]
     match request.method, what:
         case "POST", "table" | "transactions/commit":
-            changes = (body,) if what == "table" else body["table-changes"]
-            commits = tuple(_commit(change, namespace, name) for change in changes)
+            if what == "table":
+                commits: tuple[Commit, ...] = (_commit(body, (namespace, name)),)
+            else:
+                commits = tuple(_commit(change, _named(change["identifier"])) for change in body["table-changes"])
             on = tuple((op, commit.on) for commit in commits for op in commit.operations)
             names = tuple(dict.fromkeys(op for op, _ in on))
             if not names:
@@ -153,23 +157,34 @@ def _operation(request: Request, found: re.Match[str]) -> Operation | None:
         table, to = _named(body["source"]), _named(body["destination"])
     elif op == "CREATE_NAMESPACE":
         table = (_levels(body["namespace"]), "")
-    elif op == "REGISTER_TABLE":
+    elif op in ("REGISTER_TABLE", "CREATE_VIEW"):
         table = (namespace, _text(body["name"]))
-    return Operation((op,), *table, body, (), delegated, base, ((op, table),), to)
+    made = ((_MAKES[op], to),) if op in _MAKES else ()
+    return Operation((op,), *table, body, (), delegated, base, ((op, table), *made), to)
 
 
 def _named(told: dict[str, Any]) -> Table:
     return _levels(told["namespace"]), _text(told["name"])
 
 
-def _levels(namespace: list[str]) -> str:
-    return "\x1f".join(namespace)
+def _levels(namespace: Any) -> str:
+    if not isinstance(namespace, list):
+        raise TypeError(namespace)
+    return "\x1f".join(map(_text, namespace))
 
 
 def _text(value: Any) -> str:
+    """A name in a body: the catalog makes a folder of it. Raises TypeError, Malformed."""
     if not isinstance(value, str):
         raise TypeError(value)
+    if climbs(value) or CONTROL.search(value):
+        raise Malformed(f"Malformed request: {value!a} can't be a name: it climbs, or has control characters")
     return value
+
+
+def climbs(path: str) -> bool:
+    """Whether a part of it is `.` or `..`: whoever resolves it would leave the folder that it is in."""
+    return not {".", ".."}.isdisjoint(path.split("/"))
 
 
 def _what(found: re.Match[str]) -> str:
@@ -180,8 +195,6 @@ def _what(found: re.Match[str]) -> str:
     return found["kind"] if not found["name"] else found["kind"].removesuffix("s")
 
 
-def _commit(change: dict[str, Any], namespace: str, name: str) -> Commit:
-    of = change.get("identifier")
-    on = (namespace, name) if of is None else _named(of)
-    requirements, updates = (tuple(map(dict, change.get(part, ()))) for part in ("requirements", "updates"))
+def _commit(change: dict[str, Any], on: Table) -> Commit:
+    requirements, updates = (tuple(map(dict, change.get(part) or ())) for part in ("requirements", "updates"))
     return Commit(*on, requirements, updates)

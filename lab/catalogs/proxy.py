@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,8 @@ _OF_ONE_CONNECTION = {
     *("server", "date"),
 }
 _NO_BODY = frozenset((204, 304))
+_ERRORS, _FAILURES = 400, 500  # the first statuses of errors, and of those that are the server's own
+_WORDS = 300  # characters of what a server says that is no JSON
 JSON: Headers = (("content-type", "application/json"),)
 
 
@@ -167,7 +170,8 @@ class Proxy:
                 allow_redirects=False,
             ) as answer:
                 headers = tuple((key.lower(), value) for key, value in answer.headers.items())
-                return Response(answer.status, _passed_on(headers), await answer.read())
+                response = Response(answer.status, _passed_on(headers), await answer.read())
+                return _worded(response) if request.method != "HEAD" else response
         except (aiohttp.ClientError, TimeoutError) as reason:
             return error(503, "ServiceUnavailableException", f"The catalog did not answer: {type(reason).__name__}")
 
@@ -184,6 +188,19 @@ class Proxy:
         }
         self._record.write(json.dumps(line) + "\n")
         self._record.flush()
+
+
+def _worded(response: Response) -> Response:
+    """An error that is not JSON, as a server tells it who is asked before the catalog is, in the protocol's shape."""
+    if response.status < _ERRORS or isinstance(response.json(), dict):
+        return response
+    words = " ".join(re.sub(r"<[^>]*>", " ", response.body.decode("utf-8", "replace")).split())[:_WORDS]
+    kind = "BadRequestException" if response.status < _FAILURES else "InternalServerError"
+    told = error(
+        response.status, kind, f"The catalog answered {response.status} without a word of the protocol: {words}"
+    )
+    kept = tuple(pair for pair in response.headers if pair[0] not in ("content-type", "content-encoding"))
+    return replace(told, headers=(*kept, *told.headers))
 
 
 def _bind(stage: Stage, forward: Forward) -> Forward:

@@ -75,7 +75,7 @@ def start(host: Host, store: StoreEndpoint, store_ready: Callable[[], object]) -
     process, endpoint = jvm_gateway(host, NAME, java, classpath, [*_JVM_OPTIONS, *archive], store.client_environment)
     try:
         uri = _serve(endpoint, host.data(NAME) / "catalog.sqlite", store)
-        return Upstream(uri, loses_transactions=True)
+        return Upstream(uri, root=warehouse(store), loses_transactions=True)
     except Py4JJavaError as failure:
         host.end(process)
         raise StartFailed(NAME, str(failure.java_exception), process.log) from None

@@ -1,4 +1,4 @@
-"""The gateway's stages in their order. Each lets pass what came in by the open door, as if it were not there."""
+"""The gateway's stages in their order. Who signs on, may and is ruled is asked behind a door, not at the open one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from lab.catalogs.authentication import Authentication
 from lab.catalogs.authorisation import Authorisation
 from lab.catalogs.doors import doors
 from lab.catalogs.keyring import Keyring
+from lab.catalogs.placing import Placing
 from lab.catalogs.proxy import Stage
 from lab.catalogs.rules import Rules
 from lab.catalogs.vending import Vending, within_reach
@@ -20,8 +21,9 @@ def pipeline(store: StoreEndpoint, secret: str, catalog: Upstream) -> list[Stage
         within_reach,  # of every door: two clients that part a namespace's levels otherwise name two tables
         Authentication(Keyring(secret)),
         Authorisation(),
-        *([] if catalog.vends else [Vending(store)]),
+        *([] if catalog.vends else [Vending(store, root=catalog.root)]),
         Rules(store),
+        Placing(catalog.root),
         handmade.transformed,
         *([transactions.single] if catalog.loses_transactions else []),
         *([] if catalog.vends else [upstream.undelegated]),

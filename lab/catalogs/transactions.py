@@ -9,28 +9,24 @@ the specification wants both. A door's `transactions=whole` shows it as it is.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
-from typing import Any
-from urllib.parse import quote
 
-from lab.catalogs.proxy import Forward, Request, Response
-
-_TRANSACTION = re.compile(r"(?P<base>/v1/(?:.+/)?)transactions/commit")
+from lab.catalogs.operations import Malformed, operation
+from lab.catalogs.proxy import Forward, Request, Response, error
 
 
 async def single(request: Request, forward: Forward) -> Response:
     """The stage."""
-    found = _TRANSACTION.fullmatch(request.path)
-    changes: list[dict[str, Any]] = (request.json() or {}).get("table-changes", []) if found else []
-    whole = request.door is not None and request.door.settings["transactions"] == "whole"
-    if found is None or whole or len(changes) != 1:
+    if not request.path.endswith("/transactions/commit"):
         return await forward(request)
-    change = changes[0]
-    namespace, name = (
-        quote(part, safe="") for part in ("\x1f".join(change["identifier"]["namespace"]), change["identifier"]["name"])
-    )
-    path = f"{found['base']}namespaces/{namespace}/tables/{name}"
-    body = json.dumps({key: change[key] for key in ("requirements", "updates")}).encode()
-    response = await forward(replace(request, path=path, body=body))
+    try:
+        asked = operation(request)
+    except Malformed as reason:
+        return error(400, "BadRequestException", str(reason))
+    whole = request.door is not None and request.door.settings["transactions"] == "whole"
+    if asked is None or whole or len(asked.commits) != 1:
+        return await forward(request)
+    (commit,) = asked.commits
+    body = json.dumps({"requirements": commit.requirements, "updates": commit.updates}).encode()
+    response = await forward(replace(request, path=asked.at(*commit.on), body=body))
     return replace(response, status=204, headers=(), body=b"") if response.status == 200 else response

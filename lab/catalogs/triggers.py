@@ -12,11 +12,13 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import fastavro
 
-from lab.catalogs.operations import Commit, Operation
+from lab.catalogs.columns import columns
+from lab.catalogs.operations import Commit, Operation, Table
+from lab.catalogs.placing import locations
 from lab.catalogs.proxy import Forward, Request
 from lab.stores import StoreEndpoint, s3
 
@@ -94,14 +96,31 @@ async def created_with_data(asked: Asked) -> Why:
 
 
 async def location(asked: Asked, ours: str) -> Why:
-    """a location chosen by the client, on creation or later; but not one that ends in the table's name and `ours`, a
-    regular expression: Trino sends such a one with a plain CREATE TABLE"""
-    chosen = str(asked.operation.body.get("location") or "")
-    derived = re.fullmatch(f"{re.escape(asked.operation.table)}(?:{ours})?", chosen.rstrip("/").rpartition("/")[2])
-    if asked.operation.names[0].startswith("CREATE_TABLE") and chosen and not derived:
-        return chosen
-    moved = (one for c in asked.operation.commits if not c.creates for one in c.of("set-location"))
-    return next((str(one.get("location")) for one in moved), None)
+    """a location chosen by the client, of a table, on creation or later, or of the namespace that tables are placed by;
+    but not that of a new table below its namespace's own, by the table's name and maybe `ours`, a regular expression:
+    Trino sends such a one with a plain CREATE TABLE, and a commit that creates repeats what the catalog staged"""
+    of = asked.operation
+    for commit in of.commits:
+        for update in commit.of("set-location"):
+            chosen = str(update.get("location"))
+            if not commit.creates or not re.fullmatch(await _owned(asked, commit.on, ours), chosen):
+                return chosen
+    for chosen in locations(of) if not of.commits else ():
+        created = of.names[0].startswith("CREATE_TABLE")
+        if not created or not re.fullmatch(await _owned(asked, (of.namespace, of.table), ours), chosen):
+            return chosen
+    return None
+
+
+async def _owned(asked: Asked, table: Table, ours: str) -> str:
+    """A regular expression of the locations that are a new table's own. Where the catalog does not tell where the
+    namespace lies, the path ends in its levels: SeaweedFS parts them by dots."""
+    namespace, name = table
+    path = f"{asked.operation.base}namespaces/{quote(namespace, safe='')}"
+    answer = await asked.forward(replace(asked.request, method="GET", path=path, query="", body=b"", headers=()))
+    told = str(((answer.json() or {}).get("properties") or {}).get("location") or "").rstrip("/")
+    levels = "[/.]".join(map(re.escape, namespace.split("\x1f")))
+    return f"{re.escape(told) or f'[a-z0-9]+://.+/{levels}'}/{re.escape(name)}(?:{ours})?/?"
 
 
 async def files(asked: Asked, kinds: Sequence[str]) -> Why:
@@ -166,7 +185,7 @@ async def types(asked: Asked, names: Sequence[str]) -> Why:
     if not asked.operation.names[0].startswith("LOAD_TABLE"):
         return None
     present = await asked.metadata() or {}
-    found = (str(field["type"]) for schema in present.get("schemas", ()) for field in schema["fields"])
+    found = (str(field["type"]) for schema in present.get("schemas", ()) for field in columns(schema))
     return next((kind for kind in found if kind.partition("(")[0] in names), None)
 
 
@@ -236,9 +255,9 @@ async def _changed(asked: Asked) -> Any:
         if present is None:
             continue
         current = {s["schema-id"]: s for s in present["schemas"]}[present["current-schema-id"]]
-        known = {column["id"]: column for column in current["fields"]}
+        known = {column["id"]: column for column in columns(current)}
         for update in commit.of("add-schema"):
-            for column in update["schema"]["fields"]:
+            for column in columns(update["schema"]):
                 if column["id"] in known:
                     yield known[column["id"]], column
 

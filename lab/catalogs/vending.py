@@ -18,13 +18,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import urllib3
 from minio.error import MinioException
 
 from lab.catalogs import DENY, GRANT
 from lab.catalogs.operations import DELEGATION
+from lab.catalogs.placing import below, place, refused
 from lab.catalogs.proxy import Forward, Request, Response, error
 from lab.stores import StoreEndpoint, s3
 from lab.stores.s3 import Credentials
@@ -73,7 +74,7 @@ class Terms:
     @classmethod
     def of(cls, metadata: Mapping[str, Any]) -> Terms:
         properties = metadata.get("properties", {})
-        return cls(metadata["location"].rstrip("/"), _actions(properties, DENY), _actions(properties, GRANT))
+        return cls(metadata["location"].rstrip("/"), actions(properties, DENY), actions(properties, GRANT))
 
     @property
     def session(self) -> str:
@@ -88,8 +89,9 @@ Assume = Callable[[Terms], Credentials]
 class Vending:
     """The stage. One session per table and terms, until half of its life is over: a load costs no call to STS."""
 
-    def __init__(self, store: StoreEndpoint, assume: Assume | None = None) -> None:
-        self._store = store
+    def __init__(self, store: StoreEndpoint, assume: Assume | None = None, root: str = "") -> None:
+        """root: where the warehouse lies: no keys reach it whole; empty where that is not known."""
+        self._store, self._root = store, root
         self._assume = assume or _assume_at(store)
         self._sessions: dict[Terms, asyncio.Task[Credentials]] = {}
 
@@ -106,11 +108,13 @@ class Vending:
         table.pop("storage-credentials", None)
         if not _asked_for(request):
             return response.with_json(table)
+        location = str(table["metadata"]["location"])
+        if self._root and not below(location, self._root):  # as a registered table's metadata may have it
+            return refused(location, self._root)
         try:
             terms, narrowed = _narrowed(Terms.of(table["metadata"]), request)
             credentials = await self._credentials(terms)
         except (OSError, ValueError, urllib3.exceptions.HTTPError, MinioException) as reason:
-            location = table["metadata"]["location"]
             return error(
                 400,
                 "BadRequestException",
@@ -159,7 +163,7 @@ def _narrowed(terms: Terms, request: Request) -> tuple[Terms, list[str]]:
     settings = request.door.settings
     lacking = {
         "privilege-claim": () if request.may_write else _WRITES,
-        "vending-claim": _actions(settings, "vending-deny"),
+        "vending-claim": actions(settings, "vending-deny"),
     }
     deny = tuple(sorted(set(terms.deny).union(*lacking.values())))
     seconds = int(request.door.seconds("vended-seconds"))
@@ -186,7 +190,7 @@ def session_policy(location: str, deny: Sequence[str] = ()) -> str:
     deny: those of `ACTIONS` that it lacks.  Raises ValueError for a location that is not S3's or that a policy
     can't name exactly.
     """
-    bucket, prefix = _place(location)
+    bucket, prefix = place(location)
     if _PATTERN.search(location):
         raise ValueError("a location with one of * ? $ can't be named in a policy")
     *objects, listing = ACTIONS
@@ -208,16 +212,7 @@ def session_policy(location: str, deny: Sequence[str] = ()) -> str:
     return json.dumps(policy, separators=(",", ":"))
 
 
-def _place(location: str) -> tuple[str, str]:
-    """Bucket and key prefix of a location. Raises ValueError."""
-    parts = urlsplit(location)
-    bucket, prefix = parts.netloc, parts.path.strip("/")
-    if parts.scheme not in ("s3", "s3a", "s3n") or not bucket or not prefix or {".", ".."} & set(prefix.split("/")):
-        raise ValueError("not a location below a bucket")
-    return bucket, prefix
-
-
-def _actions(properties: Mapping[str, str], name: str) -> tuple[str, ...]:
+def actions(properties: Mapping[str, str], name: str) -> tuple[str, ...]:
     """The actions that a property lists, sorted. Raises ValueError for one that no session has."""
     actions = {action.strip() for action in properties.get(name, "").split(",") if action.strip()}
     if unknown := sorted(actions - set(ACTIONS)):
@@ -249,7 +244,7 @@ def _assume_at(store: StoreEndpoint) -> Assume:
     def assume(terms: Terms) -> Credentials:
         policy = session_policy(terms.location, terms.deny)
         if terms.grant:
-            bucket, prefix = _place(terms.location)
+            bucket, prefix = place(terms.location)
             s3.grant(replace(store, bucket=bucket), terms.session, terms.grant, prefix)
         return s3.assume(store, http, policy, terms.session, terms.seconds)
 
