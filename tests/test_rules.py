@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,10 @@ from door_lab import (
 from lab.catalogs import amends, profiles
 from lab.catalogs.triggers import TRIGGERS, Asked
 from lab.errors import LabError
+from lab.model import Access
+
+README = Path(__file__).parents[1] / "README.md"
+
 
 # ---------------------------------------------------------------- rules
 
@@ -100,6 +106,28 @@ def test_a_rule_refuses_what_it_says_and_nothing_is_asked_of_the_catalog_but_to_
 def test_what_only_looks_like_it_passes(method: str, path: str, body: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Asked, "_records", lambda *_: [])
     assert Lab().engineer(method, path, body).status == 200
+
+
+def test_the_readmes_own_vendor_refuses_by_its_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = re.findall(r"```toml\n(title = .*?)```", README.read_text("utf-8"), re.DOTALL)
+    for file in profiles.FILES.glob("*.toml"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "archive.toml").write_text(example)
+    monkeypatch.setattr(profiles, "FILES", tmp_path)
+    profiles.known.cache_clear()
+    profiles.door.cache_clear()
+    try:
+        lab, expiry = Lab(), commit({"action": "remove-snapshots", "snapshot-ids": [1]})
+        refused = lab.as_(Access("archive"), "POST", ORDERS, expiry)
+        assert told(refused) == (400, "X-no-expiry")
+        assert re.fullmatch(r"Snapshots are kept: .+", refused.json()["error"]["message"])
+        assert not any(one.method == "POST" for one in lab.asked)
+        assert lab.as_(Access("archive~off=X-no-expiry"), "POST", ORDERS, expiry).status == 200
+        assert any(one.method == "POST" for one in lab.asked)
+    finally:
+        monkeypatch.undo()
+        profiles.known.cache_clear()
+        profiles.door.cache_clear()
 
 
 # What a commit's manifests say, whatever its summary does.
