@@ -48,6 +48,8 @@ def check() -> None:
         _jar()
     elif not os.environ.get(SECRET) or not os.environ.get(s3.KEYS):
         raise NotProvided(f"a Polaris that runs is told by {URL}, {SECRET} (its root's) and {s3.KEYS}; set all three")
+    else:
+        s3.keys()
 
 
 def _jar() -> Path:
@@ -167,7 +169,12 @@ def set_up(server: str, secret: str, store: StoreEndpoint, warehouse: str, name:
         raise NotProvided(
             "Polaris is set up through its own client, which is not installed: pip install -e '.[polaris]'"
         ) from None
-    shown = oauth.token(upstream(server, secret))
+    try:
+        shown = oauth.token(upstream(server, secret))
+    except requests.RequestException as reason:
+        raise LabError(
+            f"no Polaris answers at {server} ({type(reason).__name__}); start it, or let {URL} say where it runs"
+        ) from None
     api = management.PolarisDefaultApi(
         management.ApiClient(management.Configuration(host=f"{server}/api/management/v1", access_token=shown))
     )
