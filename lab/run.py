@@ -240,8 +240,7 @@ class Run:
         self.broken: set[str] = set()  # why cells could not run though nothing was missing on this machine
         self._engines = Engines(lab)
         self._spell = spelling(selection.places)
-        catalog = catalogs.named(selection.places.catalog)
-        self._vends, self._puffin = catalog.vends(), catalog.puffin()
+        self._traits = catalogs.named(selection.places.catalog).traits()
         theirs = selection.places.catalog == REMOTE
         self._tables = Tables(lab, self._engines, selection.seed, theirs=theirs, spell=self._spell)
         self._lanes: dict[str, _Lane] = {}
@@ -336,9 +335,9 @@ class Run:
         """Raises NotProvided, before anything is done in vain, for what can't be had of a catalog of the user's own."""
         if any(step.look in AT_STORE for step in case.steps):
             self.lab.store()
-        if self._vends and {DENY, GRANT} & case.variant.properties.keys():
+        if self._traits.vends and {DENY, GRANT} & case.variant.properties.keys():
             raise NotProvided("the gateway is to narrow this table's keys, and they are the remote catalog's own")
-        if not self._puffin and has_puffin(case.behaviour.table):
+        if not self._traits.puffin and has_puffin(case.behaviour.table):
             raise NotProvided("the catalog itself takes no *.puffin: a table with such files can't be made there")
 
     def _finish(self, case: Case, parts: Callable[[], list[_Part]]) -> Callable[[], None]:

@@ -14,7 +14,7 @@ import pytest
 from lab import catalogs
 from lab.asking import untouched
 from lab.behaviours import BEHAVIOURS
-from lab.catalogs import CATALOGS, Upstream, polaris, proxy, remote, seaweedfs, stages, upstream
+from lab.catalogs import CATALOGS, Traits, Upstream, polaris, proxy, remote, seaweedfs, stages, upstream
 from lab.catalogs.proxy import Request, Response
 from lab.engines import GENERATIONS
 from lab.errors import LabError, UsageError
@@ -171,7 +171,7 @@ def test_a_declared_catalog_is_reached_as_its_file_says(
     )
     assert "whispered" not in repr(found)
     assert remote.choose(host, no_store.choose(host)).url == "https://s3.us-east-1.amazonaws.com"
-    assert (remote.vends(), remote.lower_case(), remote.warehouse(STORE)) == (True, False, "SALES")
+    assert (remote.traits(), remote.warehouse(STORE)) == (Traits(vends=True), "SALES")
 
 
 def test_with_keys_of_its_store_the_gateway_vends(tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +183,7 @@ def test_with_keys_of_its_store_the_gateway_vends(tmp_path: Path, host: Host, mo
         *("https://s3.example", "sales"),
         *("key", "whispered"),
     )
-    assert not remote.vends()
+    assert not remote.traits().vends
 
 
 @pytest.mark.parametrize(

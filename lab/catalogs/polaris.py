@@ -19,7 +19,7 @@ from pathlib import Path
 import requests
 
 from lab import stores
-from lab.catalogs import Upstream, oauth, reference
+from lab.catalogs import Traits, Upstream, oauth, reference
 from lab.errors import LabError
 from lab.provision import NotProvided
 from lab.runtime.host import LOOPBACK, Host
@@ -65,19 +65,9 @@ def _jar() -> Path:
     return found.absolute()
 
 
-def lower_case() -> bool:
+def traits() -> Traits:
     """See `lab.catalogs.Catalog`."""
-    return False
-
-
-def puffin() -> bool:
-    """See `lab.catalogs.Catalog`."""
-    return True
-
-
-def vends() -> bool:
-    """See `lab.catalogs.Catalog`."""
-    return False
+    return Traits()
 
 
 def choose(host: Host, store: StoreEndpoint) -> StoreEndpoint:
