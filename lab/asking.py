@@ -89,14 +89,20 @@ def done(session: Session, statement: Statement) -> None:
         raise LabError(f"{str(statement)[:300]}: {chain}")
 
 
-def untouched(session: Session, who: Generation, namespace: str, table: Table) -> None:
-    """Raises LabError unless the table still has its seed rows and no other: somebody may have looked around in it."""
+def untouched(session: Session, who: Generation, namespace: str, table: Table, *, theirs: bool = False) -> None:
+    """Raises LabError unless the table still has its seed rows and no other: somebody may have looked around in it.
+
+    theirs: it lies in a catalog of the user's, which outlives every lab.
+    """
     call = Call("scan", {"namespace": "{namespace}", "table": "{table_name}"})
     read = Step("untouched", "SELECT * FROM {table}", call)
     answer = say(session, who, table, read, words(namespace, table, who.name, who.name)).answer
     if not isinstance(answer, Rows) or not same_rows(answer.rows, table.rows):
         raise LabError(
-            f"{namespace}.{table.name} of the lab that is up is not as it was made; "
+            f"{namespace}.{table.name} of your catalog is not as the lab made it; drop its namespace {namespace} there "
+            "with its tables, and the lab makes it anew"
+            if theirs
+            else f"{namespace}.{table.name} of the lab that is up is not as it was made; "
             "make it anew with: iceberg-lab down, then iceberg-lab up"
         )
 

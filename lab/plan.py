@@ -124,7 +124,7 @@ def _places(words: Mapping[str, str | None]) -> Places:
 
 def spelling(places: Places) -> Callable[[str], str]:
     """How the lab spells its own namespaces and tables there: where names must be in lower case, so are they."""
-    return str.lower if catalogs.named(places.catalog).lower_case() else str
+    return str.lower if catalogs.named(places.catalog).traits().lower_case else str
 
 
 def spelled(table: Table, spell: Callable[[str], str]) -> Table:

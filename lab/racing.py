@@ -48,7 +48,7 @@ def race(
     done: list[StepResult] = []
     began = time.monotonic()
     together: set[int] = set()  # rounds in which both met
-    quickest: tuple[float, float] | None = None  # of each: what it takes without doing anything again
+    took: list[tuple[float, float]] = []  # by each round but the first, which finds engines cold
     for repeats, round in _rounds(steps):
         if repeats in together:
             continue
@@ -58,13 +58,10 @@ def race(
         start = threading.Barrier(2)
         # Once it is known how long each takes the quicker one waits: both are to commit at about the same time.
         # Where that went wrong both begin at once.
-        ahead = quickest[0] - quickest[1] if quickest and not repeats else 0.0
+        ahead = min(one for one, _ in took) - min(two for _, two in took) if took and not repeats else 0.0
         future = beside(lambda: _said(other, table, theirs, filling, start, max(0.0, ahead), began))  # noqa: B023 - awaited below
         results = _said(one, table, mine, filling, start, max(0.0, -ahead), began), future.result()
-        mine_took, theirs_took = (step.seconds for step in results)
-        quickest = (
-            (min(quickest[0], mine_took), min(quickest[1], theirs_took)) if quickest else (mine_took, theirs_took)
-        )
+        took += [(results[0].seconds, results[1].seconds)] if done else []
         if met(results):
             together.add(repeats or round)
         done += [one.noted(results[0]), other.noted(results[1])]

@@ -26,6 +26,7 @@ from typing import Any, Protocol, TypeVar
 from lab import catalogs
 from lab.asking import earlier, plain_read, say, seed, untouched, words
 from lab.catalogs import DENY, GRANT, CatalogEndpoint, profiles
+from lab.catalogs.remote import NAME as REMOTE
 from lab.catalogs.signing import Entry, SignOn
 from lab.engines import LIBRARY, Engine, Session, adapter, remote
 from lab.errors import LabError
@@ -135,15 +136,18 @@ class Tables:
         generation: Generation,
         *,
         as_found: bool = False,
+        theirs: bool = False,
         spell: Callable[[str], str] = str,
     ) -> None:
         """as_found: a table that stands is taken as it is; to be judged, it must be as it was made.
 
+        theirs: the catalog is the user's own.
         spell: how the catalog wants the names of ORDERS_V2 and its like, see `lab.plan.spelling`.
         """
         self.namespace, self.orders = spell(NAMESPACE), spelled(ORDERS_V2, spell)
         self._spell = spell
-        self._lab, self._engines, self._generation, self._as_found = lab, engines, generation, as_found
+        self._lab, self._engines, self._generation = lab, engines, generation
+        self._as_found, self._theirs = as_found, theirs
         self._lanes = {who.name: _Lane(f"seed {who.name}") for who in (generation, LIBRARY)}
         self._writer: Writer | None = None
         self._lock = threading.Lock()
@@ -196,7 +200,7 @@ class Tables:
             self._session = (engine, engine.session())
         try:
             if stands:
-                untouched(self._session[1], self._generation, namespace, table)
+                untouched(self._session[1], self._generation, namespace, table, theirs=self._theirs)
             else:
                 seed(self._session[1], self._generation.kind, namespace, table, properties)
         except LabError:
@@ -236,9 +240,9 @@ class Run:
         self.broken: set[str] = set()  # why cells could not run though nothing was missing on this machine
         self._engines = Engines(lab)
         self._spell = spelling(selection.places)
-        catalog = catalogs.named(selection.places.catalog)
-        self._vends, self._puffin = catalog.vends(), catalog.puffin()
-        self._tables = Tables(lab, self._engines, selection.seed, spell=self._spell)
+        self._traits = catalogs.named(selection.places.catalog).traits()
+        theirs = selection.places.catalog == REMOTE
+        self._tables = Tables(lab, self._engines, selection.seed, theirs=theirs, spell=self._spell)
         self._lanes: dict[str, _Lane] = {}
         self._seen: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._racing, self._beside = _Lane("races"), _Lane("races, second writer")
@@ -331,9 +335,9 @@ class Run:
         """Raises NotProvided, before anything is done in vain, for what can't be had of a catalog of the user's own."""
         if any(step.look in AT_STORE for step in case.steps):
             self.lab.store()
-        if self._vends and {DENY, GRANT} & case.variant.properties.keys():
+        if self._traits.vends and {DENY, GRANT} & case.variant.properties.keys():
             raise NotProvided("the gateway is to narrow this table's keys, and they are the remote catalog's own")
-        if not self._puffin and has_puffin(case.behaviour.table):
+        if not self._traits.puffin and has_puffin(case.behaviour.table):
             raise NotProvided("the catalog itself takes no *.puffin: a table with such files can't be made there")
 
     def _finish(self, case: Case, parts: Callable[[], list[_Part]]) -> Callable[[], None]:

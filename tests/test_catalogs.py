@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from lab import catalogs
-from lab.catalogs import CATALOGS, Upstream, polaris, proxy, remote, seaweedfs, stages, upstream
+from lab.asking import untouched
+from lab.behaviours import BEHAVIOURS
+from lab.catalogs import CATALOGS, Traits, Upstream, polaris, proxy, remote, seaweedfs, stages, upstream
 from lab.catalogs.proxy import Request, Response
+from lab.engines import GENERATIONS
 from lab.errors import LabError, UsageError
 from lab.labs import selected
+from lab.model import Cell, Rows
 from lab.provision import Cache, NotProvided
 from lab.runtime.host import Host
 from lab.runtime.places import Places
 from lab.runtime.stack import Stack
 from lab.stores import StoreEndpoint, s3
 from lab.stores import remote as no_store
+from lab.tables.orders import NAMESPACE, ORDERS_V2
 
 STORE = StoreEndpoint("http://127.0.0.1:1", "us-east-1", "lab", "admin-key", "admin-secret")
 MINE = """
@@ -84,6 +91,37 @@ def test_a_folder_that_is_no_polaris_and_a_server_without_its_keys_say_what_is_m
         polaris.check()
 
 
+@pytest.mark.parametrize("half", ["access-key", "access-key:", ":secret"])
+def test_half_a_pair_of_keys_is_told_in_one_line_without_them(half: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(polaris.URL, "http://127.0.0.1:8181")
+    monkeypatch.setenv(polaris.SECRET, "root-secret")
+    monkeypatch.setenv(s3.KEYS, half)
+    for asked in (polaris.check, lambda: s3.at(4711)):
+        with pytest.raises(LabError, match=r"ICEBERG_LAB_STORE_KEYS .* ACCESS_KEY:SECRET_KEY$") as told:
+            asked()
+        assert half.strip(":") not in str(told.value)
+
+
+def test_a_doors_rule_holds_on_every_catalog_and_its_twin_shows_the_catalogs_own() -> None:
+    cell = Cell("T-codec", "rule", "duckdb-1.5.5", "duckdb-1.5.5", "none", "seaweedfs", "seaweedfs", "embedded", 3)
+    for variant, codec in (("rule", "zstd"), ("rule-off", None), ("default", None)):
+        expected = BEHAVIOURS["T-codec"].expectation(replace(cell, variant=variant))
+        assert expected is not None
+        assert expected.facts["schema.codec"] == codec
+
+
+@pytest.mark.parametrize(
+    ("theirs", "cure"), [(True, "drop its namespace ANALYTICS there"), (False, "iceberg-lab down")]
+)
+def test_a_table_that_was_written_to_is_told_with_what_makes_it_anew(theirs: bool, cure: str) -> None:
+    def written(statement: object) -> Rows:
+        return Rows((), ORDERS_V2.rows[1:])
+
+    session = cast(Any, SimpleNamespace(execute=written))
+    with pytest.raises(LabError, match=cure):
+        untouched(session, GENERATIONS["duckdb-1.5.5"], NAMESPACE, ORDERS_V2, theirs=theirs)
+
+
 def test_a_server_that_runs_gets_a_catalog_of_each_lab_and_the_store_its_keys(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +171,7 @@ def test_a_declared_catalog_is_reached_as_its_file_says(
     )
     assert "whispered" not in repr(found)
     assert remote.choose(host, no_store.choose(host)).url == "https://s3.us-east-1.amazonaws.com"
-    assert (remote.vends(), remote.lower_case(), remote.warehouse(STORE)) == (True, False, "SALES")
+    assert (remote.traits(), remote.warehouse(STORE)) == (Traits(vends=True), "SALES")
 
 
 def test_with_keys_of_its_store_the_gateway_vends(tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +183,7 @@ def test_with_keys_of_its_store_the_gateway_vends(tmp_path: Path, host: Host, mo
         *("https://s3.example", "sales"),
         *("key", "whispered"),
     )
-    assert not remote.vends()
+    assert not remote.traits().vends
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ def test_a_name_in_upper_case_is_kept_or_refused(catalog: Catalog) -> None:
     name = f"T_{secrets.token_hex(4)}"
     answer = catalog.ask("POST", catalog.tables, {"name": name, "schema": SCHEMA})
     listed = {one["name"] for one in catalog.ask("GET", catalog.tables).json()["identifiers"]}
-    assert catalogs.named(catalog.name).lower_case() == (catalog.told("upper", 200) != 200)
+    assert catalogs.named(catalog.name).traits().lower_case == (catalog.told("upper", 200) != 200)
     if catalog.answers(answer, "upper", 200):
         assert name in listed
     else:
@@ -220,7 +220,7 @@ def test_vended_keys_write_what_a_table_is_made_of(catalog: Catalog) -> None:
     if catalog.way == BARE:
         pytest.skip("vending is the gateway's")
     wanted = {"x-iceberg-access-delegation": "vended-credentials"}
-    assert catalogs.named(catalog.name).puffin() == (catalog.told("puffin", 200) == 200)
+    assert catalogs.named(catalog.name).traits().puffin == (catalog.told("puffin", 200) == 200)
     loaded = catalog.ask("GET", catalog.table(), headers=wanted).json()
     keys = Store(loaded["config"])
     for name, question in (("x.parquet", ""), ("x.puffin", "puffin")):

@@ -538,6 +538,7 @@ def test_secrets_are_struck_out_everywhere(v3: OnDisk) -> None:
         (b'{"format-version": 2, "schemas": [{"fields": 5}]}', "makes sense"),
         (b'{"format-version": 2, "schemas": [{"fields": []}], "snapshots": 7}', "makes sense"),
         (b'{"format-version": 2, "schemas": [{"fields": []}], "snapshots": [{}]}', "makes sense"),
+        (b'{"format-version": 2, "schemas": [{"fields": []}], "location": null}', "location is null"),
         (b"[" * 100_000, "nests too deep"),
     ],
 )

@@ -101,6 +101,12 @@ def test_a_server_that_is_not_there_does_not_answer() -> None:
     assert not polaris.answers("http://127.0.0.1:9", SECRET)
 
 
+def test_where_none_answers_the_set_up_says_so_in_one_line() -> None:
+    with pytest.raises(LabError, match=r"no Polaris answers at http://127.0.0.1:9 .*ICEBERG_LAB_POLARIS_URL") as told:
+        polaris.set_up("http://127.0.0.1:9", SECRET, STORE, "s3://lab/warehouse")
+    assert "\n" not in str(told.value)
+
+
 def through(stage: Authorized, takes: str, *, times: int = 1) -> list[Response]:
     """Requests through the stage, to a catalog that takes this token alone."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import threading
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from rich.console import Console
 from test_pairs import FakeCatalog
 from test_run import FakeLab
 
@@ -44,6 +46,7 @@ from lab.records.meeting import Meetings
 from lab.records.record import Recorder, as_json, recorded, schema
 from lab.records.redact import Redactor
 from lab.records.verdict import judge, meetings
+from lab.report import matrix
 from lab.report import pairs as report
 from lab.report.line import failing, refusals
 from lab.report.pairs import Result, result
@@ -197,6 +200,9 @@ def test_a_writer_that_is_refused_and_does_nothing_is_right(name: str) -> None:
     told = line(found)
     assert failing(told) is None
     assert [step["name"].partition("-")[2] for step, _ in refusals(told)] == ["1"]
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(matrix.table([told], list(GENERATIONS), 200))
+    assert "refused in a race (1 statement, duckdb-1.5.5)" in console.export_text()
     assert "refused 1 + 0" in report.markdown([told], [], list(GENERATIONS))
 
 

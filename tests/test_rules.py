@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,10 @@ from door_lab import (
 from lab.catalogs import profiles
 from lab.catalogs.triggers import Asked
 from lab.errors import LabError
+from lab.model import Access
+
+README = Path(__file__).parents[1] / "README.md"
+
 
 # ---------------------------------------------------------------- rules
 
@@ -160,6 +166,28 @@ def test_where_a_namespace_is_told_to_lie_its_tables_do() -> None:
     for location, refused in (("s3://lab/warehouse/other/T", False), ("s3://lab/warehouse/W_NS/T", True)):
         answer = lab.engineer("POST", TABLES, {**NEW, "location": location})
         assert (answer.notes.get("rule") == "W-no-location") is refused
+
+
+def test_the_readmes_own_vendor_refuses_by_its_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = re.findall(r"```toml\n(title = .*?)```", README.read_text("utf-8"), re.DOTALL)
+    for file in profiles.FILES.glob("*.toml"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "archive.toml").write_text(example)
+    monkeypatch.setattr(profiles, "FILES", tmp_path)
+    profiles.known.cache_clear()
+    profiles.door.cache_clear()
+    try:
+        lab, expiry = Lab(), commit({"action": "remove-snapshots", "snapshot-ids": [1]})
+        refused = lab.as_(Access("archive"), "POST", ORDERS, expiry)
+        assert told(refused) == (400, "X-no-expiry")
+        assert re.fullmatch(r"Snapshots are kept: .+", refused.json()["error"]["message"])
+        assert not any(one.method == "POST" for one in lab.asked)
+        assert lab.as_(Access("archive~off=X-no-expiry"), "POST", ORDERS, expiry).status == 200
+        assert any(one.method == "POST" for one in lab.asked)
+    finally:
+        monkeypatch.undo()
+        profiles.known.cache_clear()
+        profiles.door.cache_clear()
 
 
 # What a commit's manifests say, whatever its summary does.

@@ -106,14 +106,18 @@ def test_it_ends_when_nobody_uses_it(states: Path) -> None:
     assert not (Path(state["folder"]) / "data").exists()
 
 
-def test_a_lab_of_other_code_or_images_is_not_joined(states: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lab_of_other_code_is_not_joined_and_what_other_labs_are_told_is_no_matter(
+    states: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert _up(states)
+    for variable in ("ICEBERG_LAB_CATALOG", "ICEBERG_LAB_POLARIS", "ICEBERG_LAB_MINIO", "ICEBERG_LAB_MINIO_IMAGE"):
+        monkeypatch.setenv(variable, "another")
     with _join(states):
         pass
-    monkeypatch.setenv("ICEBERG_LAB_MINIO_IMAGE", "another")
-    with pytest.raises(LabError, match=r"other code, images or programs .* iceberg-lab down"):
-        _join(states)
-    monkeypatch.delenv("ICEBERG_LAB_MINIO_IMAGE")
+    with monkeypatch.context() as other:
+        other.setattr("lab.runtime.places._CODE", ("catalogs",))
+        with pytest.raises(LabError, match=r"other code, images or programs .* iceberg-lab down"):
+            _join(states)
     root = Path(
         shutil.copytree(Path(lab.__file__).parent, states / "lab", ignore=shutil.ignore_patterns("__pycache__"))
     )
@@ -124,6 +128,24 @@ def test_a_lab_of_other_code_or_images_is_not_joined(states: Path, monkeypatch: 
     assert Places().configuration() == before
     (root / "engines" / "generations" / "trino-483.toml").write_text("[settings]")
     assert Places().configuration() != before
+
+
+@pytest.mark.parametrize(
+    ("places", "variable"),
+    [
+        (Places("embedded", "remote", "remote"), "ICEBERG_LAB_CATALOG"),
+        (Places("embedded", "polaris"), "ICEBERG_LAB_POLARIS"),
+        (Places("embedded", "polaris"), "ICEBERG_LAB_POLARIS_URL"),
+        (Places("containers", "polaris"), "ICEBERG_LAB_POLARIS_IMAGE"),
+        (Places("embedded", "reference", "minio"), "ICEBERG_LAB_MINIO"),
+        (Places("containers", "reference", "minio"), "ICEBERG_LAB_MINIO_IMAGE"),
+    ],
+)
+def test_a_lab_of_another_program_is_another(places: Places, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, reference = places.configuration(), Places().configuration()
+    monkeypatch.setenv(variable, "/another")
+    assert places.configuration() != before
+    assert Places().configuration() == reference
 
 
 def test_a_request_to_the_gateway_is_use(tmp_path: Path) -> None:

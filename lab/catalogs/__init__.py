@@ -54,6 +54,15 @@ class Upstream:
     loses_transactions: bool = False  # see `transactions.py`
 
 
+@dataclass(frozen=True)
+class Traits:
+    """What sets a catalog apart: each is as most catalogs are, unless it says otherwise."""
+
+    lower_case: bool = False  # it takes namespaces and tables whose names are in lower case, and no others
+    puffin: bool = True  # objects called *.puffin can be written below its tables: deletion vectors, statistics
+    vends: bool = False  # tables' keys are its own, and not the gateway's
+
+
 class Catalog(Protocol):
     """The module of a catalog that the gateway stands before."""
 
@@ -64,14 +73,8 @@ class Catalog(Protocol):
     def check(self) -> None:
         """Raises NotProvided, with what the user has to supply, where there is no such catalog on this machine."""
 
-    def lower_case(self) -> bool:
-        """Whether it takes namespaces and tables whose names are in lower case, and no others."""
-
-    def puffin(self) -> bool:
-        """Whether objects called *.puffin can be written below its tables: deletion vectors, statistics."""
-
-    def vends(self) -> bool:
-        """Whether tables' keys are its own, and not the gateway's."""
+    def traits(self) -> Traits:
+        """What sets it apart, as far as the lab has to know before it asks."""
 
     def choose(self, host: Host, store: StoreEndpoint) -> StoreEndpoint:
         """The store as this catalog wants it to be started."""

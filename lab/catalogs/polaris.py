@@ -19,7 +19,7 @@ from pathlib import Path
 import requests
 
 from lab import stores
-from lab.catalogs import Upstream, oauth, reference
+from lab.catalogs import Traits, Upstream, oauth, reference
 from lab.errors import LabError
 from lab.provision import NotProvided
 from lab.runtime.host import LOOPBACK, Host
@@ -48,6 +48,8 @@ def check() -> None:
         _jar()
     elif not os.environ.get(SECRET) or not os.environ.get(s3.KEYS):
         raise NotProvided(f"a Polaris that runs is told by {URL}, {SECRET} (its root's) and {s3.KEYS}; set all three")
+    else:
+        s3.keys()
 
 
 def _jar() -> Path:
@@ -63,19 +65,9 @@ def _jar() -> Path:
     return found.absolute()
 
 
-def lower_case() -> bool:
+def traits() -> Traits:
     """See `lab.catalogs.Catalog`."""
-    return False
-
-
-def puffin() -> bool:
-    """See `lab.catalogs.Catalog`."""
-    return True
-
-
-def vends() -> bool:
-    """See `lab.catalogs.Catalog`."""
-    return False
+    return Traits()
 
 
 def choose(host: Host, store: StoreEndpoint) -> StoreEndpoint:
@@ -167,7 +159,12 @@ def set_up(server: str, secret: str, store: StoreEndpoint, warehouse: str, name:
         raise NotProvided(
             "Polaris is set up through its own client, which is not installed: pip install -e '.[polaris]'"
         ) from None
-    shown = oauth.token(upstream(server, secret))
+    try:
+        shown = oauth.token(upstream(server, secret))
+    except requests.RequestException as reason:
+        raise LabError(
+            f"no Polaris answers at {server} ({type(reason).__name__}); start it, or let {URL} say where it runs"
+        ) from None
     api = management.PolarisDefaultApi(
         management.ApiClient(management.Configuration(host=f"{server}/api/management/v1", access_token=shown))
     )

@@ -15,7 +15,7 @@ import requests
 from py4j.protocol import Py4JJavaError
 
 from lab import stores
-from lab.catalogs import Upstream
+from lab.catalogs import Traits, Upstream
 from lab.runtime.host import LOOPBACK, Host
 from lab.runtime.jvm import JavaEndpoint, class_archive, connect, jvm_gateway, py4j_jar
 from lab.runtime.process import StartFailed
@@ -37,19 +37,9 @@ def check() -> None:
     """See `lab.catalogs.Catalog`: it is fetched."""
 
 
-def lower_case() -> bool:
+def traits() -> Traits:
     """See `lab.catalogs.Catalog`."""
-    return False
-
-
-def puffin() -> bool:
-    """See `lab.catalogs.Catalog`."""
-    return True
-
-
-def vends() -> bool:
-    """See `lab.catalogs.Catalog`."""
-    return False
+    return Traits()
 
 
 def choose(host: Host, store: StoreEndpoint) -> StoreEndpoint:

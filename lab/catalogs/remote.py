@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from lab.catalogs import Upstream
+from lab.catalogs import Traits, Upstream
 from lab.errors import LabError, UsageError
 from lab.provision import NotProvided
 from lab.runtime.host import Host
@@ -125,19 +125,10 @@ def check() -> None:
     _upstream(declared())
 
 
-def lower_case() -> bool:
+def traits() -> Traits:
     """See `lab.catalogs.Catalog`."""
-    return declared().lower_case
-
-
-def puffin() -> bool:
-    """See `lab.catalogs.Catalog`."""
-    return True
-
-
-def vends() -> bool:
-    """See `lab.catalogs.Catalog`."""
-    return declared().vends
+    of = declared()
+    return Traits(lower_case=of.lower_case, vends=of.vends)
 
 
 def choose(host: Host, store: StoreEndpoint) -> StoreEndpoint:

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import requests
 
-from lab.catalogs import Upstream, sigv4
+from lab.catalogs import Traits, Upstream, sigv4
 from lab.errors import LabError
 from lab.runtime.host import LOOPBACK, Host
 from lab.stores import StoreEndpoint
@@ -33,19 +33,9 @@ def check() -> None:
     """See `lab.catalogs.Catalog`: where the store is, it is."""
 
 
-def lower_case() -> bool:
+def traits() -> Traits:
     """See `lab.catalogs.Catalog`."""
-    return True
-
-
-def puffin() -> bool:
-    """See `lab.catalogs.Catalog`."""
-    return False
-
-
-def vends() -> bool:
-    """See `lab.catalogs.Catalog`."""
-    return False
+    return Traits(lower_case=True, puffin=False)
 
 
 def choose(host: Host, store: StoreEndpoint) -> StoreEndpoint:

@@ -152,8 +152,12 @@ def _rows(matrix: Matrix) -> list[str]:
     return rows
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
+
+
 def _cells(cells: int) -> str:
-    return "1 cell" if cells == 1 else f"{cells} cells"
+    return _count(cells, "cell")
 
 
 def _matrices(lines: Sequence[Line], order: Sequence[str]) -> list[Matrix]:
@@ -196,7 +200,7 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
         notes.append(Text.assemble((head, _OUTCOMES[outcome][1]), f"{root_cause(failed[0])}. {reason or UNDECLARED}"))
         notes += _cures(failed[0], pages)
     for (by, reason), told in _refused(lines).items():
-        head = f"refused in a race ({len(told)} statements, {by}): "
+        head = f"refused in a race ({_count(len(told), 'statement')}, {by}): "
         cause = short(f"{told[0]['failure'][0]['class']}: {told[0]['failure'][0]['message']}")
         notes.append(Text.assemble((head, "yellow"), f"{cause}. {reason}"))
     for (what, why, cause), differing in _differing(lines).items():

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
 # What services and engines are made of; behaviours, tables and reports may change while a lab is up.
 _CODE = ("catalogs", "containers", "engines", "provision", "runtime", "stores")
-_NAMED = (  # by users, instead of ours
-    *("ICEBERG_LAB_MINIO", "ICEBERG_LAB_MINIO_IMAGE", "ICEBERG_LAB_POLARIS_IMAGE"),
-    *(polaris.FOLDER, polaris.URL, remote.FILE),
-)
+_NAMED: Mapping[tuple[str, str], tuple[str, ...]] = {  # by users, instead of ours: of which runtime and part it decides
+    ("embedded", "minio"): ("ICEBERG_LAB_MINIO",),
+    ("containers", "minio"): ("ICEBERG_LAB_MINIO_IMAGE",),
+    ("embedded", polaris.NAME): (polaris.FOLDER, polaris.URL),
+    ("containers", polaris.NAME): ("ICEBERG_LAB_POLARIS_IMAGE",),
+    ("embedded", remote.NAME): (remote.FILE,),
+}
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class Places:
         """A digest of all that decides what a lab there is, but its secrets: one of another is not reused."""
         root = Path(lab.__file__).parent
         files = sorted(file for part in _CODE for file in (root / part).rglob("*.*") if "__pycache__" not in file.parts)
-        digest = hashlib.sha256(json.dumps([self.as_json(), *map(os.environ.get, _NAMED)]).encode())
+        named = [name for part in (self.catalog, self.store) for name in _NAMED.get((self.runtime, part), ())]
+        digest = hashlib.sha256(json.dumps([self.as_json(), *map(os.environ.get, named)]).encode())
         for file in files:
             digest.update(file.relative_to(root).as_posix().encode() + hashlib.sha256(file.read_bytes()).digest())
         return digest.hexdigest()[:16]

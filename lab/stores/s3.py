@@ -23,6 +23,7 @@ from minio.error import MinioAdminException, MinioException, S3Error
 from minio.helpers import sha256_hash
 from minio.signer import sign_v4_sts
 
+from lab.errors import LabError
 from lab.runtime.host import LOOPBACK, Host
 from lab.runtime.process import Process, StartFailed
 from lab.stores import StoreEndpoint, access
@@ -43,16 +44,25 @@ def endpoint(host: Host, client_environment: Mapping[str, str] | None = None) ->
 
 def at(port: int, access_record: str = "", client_environment: Mapping[str, str] | None = None) -> StoreEndpoint:
     """This port of loopback, and random keys; the others are what a store says of itself."""
-    access_key, _, secret_key = os.environ.get(KEYS, "").partition(":")
+    access_key, secret_key = keys()
     return StoreEndpoint(
         url=f"http://{LOOPBACK}:{port}",
         region=REGION,
         bucket=BUCKET,
-        access_key=access_key or secrets.token_hex(10),
-        secret_key=secret_key or secrets.token_urlsafe(30),
+        access_key=access_key,
+        secret_key=secret_key,
         access_record=access_record,
         client_environment=client_environment or {},
     )
+
+
+def keys() -> tuple[str, str]:
+    """The user's access key and secret key, else random ones. Raises LabError for half a pair."""
+    told = os.environ.get(KEYS, "")
+    access_key, _, secret_key = told.partition(":")
+    if told and not (access_key and secret_key):
+        raise LabError(f"{KEYS} is not a pair of keys; write it as ACCESS_KEY:SECRET_KEY")
+    return access_key or secrets.token_hex(10), secret_key or secrets.token_urlsafe(30)
 
 
 def client(endpoint: StoreEndpoint, *, timeout: float = 10.0) -> Minio:

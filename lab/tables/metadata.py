@@ -55,12 +55,15 @@ def parsed(content: bytes, name: str) -> Metadata:
 
 
 def table(metadata: Metadata, name: str, location: str) -> Part:
+    place = metadata.get("location", "")
+    if not isinstance(place, str):
+        raise TypeError(f"location is {json.dumps(place)}")
     return {
         "name": name,
         "metadata_location": location,
         "format_version": metadata["format-version"],
         "uuid": metadata.get("table-uuid"),
-        "location": metadata.get("location", ""),
+        "location": place,
         "last_updated": millis(metadata.get("last-updated-ms")),
         "last_sequence_number": metadata.get("last-sequence-number"),
         "last_column_id": metadata.get("last-column-id"),
