@@ -56,7 +56,7 @@ def command(tmp_path: Path):  # type: ignore[no-untyped-def]
         (("generate", "B.T", "--like", "ORDERS_V3", "--rows", "-1"), "--rows takes 1 to"),
         (("generate", "B.T", "--like", "ORDERS_V3", "--rows", "1", "--generation", "spark*"), "names 5 generations"),
         (("door", "horizn"), "there are: glue-federation, horizon"),
-        (("door", "horizon~off=W-no-cats"), "it has H-privileges, "),
+        (("door", "horizon~off=W-no-cats"), "it has H-delete-403, H-privileges, "),
         (("door", "horizon", "--as", "nobody"), "there are: engineer, owner"),
         (("door", "horizon", "--by", "magic"), "--by"),
         (("nonsense",), "No such command"),

@@ -155,9 +155,9 @@ def test_a_staged_table_is_vended_for_and_one_who_does_not_ask_gets_nothing(stac
 
 
 def test_a_location_of_ones_own_is_the_one_vended_for(stack: Stack) -> None:
-    s3, prefix = stack.s3(stack.table("own", "t", location=f"s3://{stack.bucket}/elsewhere/t"))
-    assert prefix == "elsewhere/t"
-    s3.put_object(stack.bucket, "elsewhere/t/data/a", io.BytesIO(b"abc"), 3)
+    s3, prefix = stack.s3(stack.table("own", "t", location=f"s3://{stack.bucket}/warehouse/elsewhere/t"))
+    assert prefix == "warehouse/elsewhere/t"
+    s3.put_object(stack.bucket, "warehouse/elsewhere/t/data/a", io.BytesIO(b"abc"), 3)
 
 
 def test_nested_namespaces_by_the_protocols_own_separator(stack: Stack) -> None:

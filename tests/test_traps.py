@@ -143,6 +143,7 @@ def trap_of(line: Line) -> str:
 VAGUE = re.compile(
     r"SparkException: (Writing job aborted$|\[INTERNAL_ERROR\] The Spark SQL phase )|NullPointerException: $"
     r"|UncheckedIOException: Failed to close current writer$"
+    r"|: Error committing write (to Parquet file|parquet to Hive)$"
 )
 
 
@@ -256,7 +257,7 @@ def test_a_cure_is_what_the_cured_cell_ran_with_and_helps_somewhere() -> None:
         (Where.SPARK_START, ("spark.sql.x", "E"), ["spark.sql.x E", "--conf spark.sql.x=E"]),
         (
             Where.SPARK_CATALOG,
-            ("io-impl", "F"),
+            ("spark.sql.catalog.lab.io-impl", "F"),
             ["spark.sql.catalog.CATALOG.io-impl F", "SET `spark.sql.catalog.CATALOG.io-impl`=F"],
         ),
         (Where.TRINO_SESSION, ("merge_enabled", "true"), ["SET SESSION CATALOG.merge_enabled = true"]),

@@ -15,6 +15,7 @@ import jsonschema
 from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS
 from lab.model import (
+    NOBODY,
     Behaviour,
     Cause,
     ClaimVerdict,
@@ -31,8 +32,9 @@ from lab.records.verdict import PLAIN_READ, judge, turned
 
 RECORD = Path(__file__).parents[1] / "docs" / "record.jsonl"
 LINES = [line for line in read(RECORD) if line["type"] == "cell"]
-CELLS = [recorded(line) for line in LINES]
-SEEN = {r.observation.cell: r.observation for r in CELLS}
+RECORDED = [recorded(line) for line in LINES]
+CELLS = [found for found in RECORDED if found.verdict.outcome is not Outcome.NOT_RUN]
+SEEN = {r.observation.cell: r.observation for r in RECORDED}
 PLANNED = {case.cell: case for case in cases(select({"behaviours": "*"}))}
 
 
@@ -52,8 +54,9 @@ def test_the_record_obeys_its_schema_and_has_every_cell_observed_as_expected() -
     for line in read(RECORD):
         jsonschema.validate(line, schema())
     assert set(SEEN) == set(PLANNED)
-    assert {cell.reader for cell in SEEN} == set(GENERATIONS)
-    assert [c.observation.cell for c in CELLS if c.verdict.outcome is Outcome.NOT_RUN] == []
+    assert {cell.reader for cell in SEEN} == {*GENERATIONS, NOBODY}
+    not_run = {c.observation.cell for c in RECORDED if c.verdict.outcome is Outcome.NOT_RUN}
+    assert not_run == {cell for cell, case in PLANNED.items() if case.variant.missing}
 
 
 def test_judging_the_record_anew_gives_the_same_verdicts() -> None:

@@ -31,6 +31,11 @@ def _spark_set(key: str, value: str) -> str:
     return f"SET {key}={value}" if re.fullmatch(r"[\w.:]+", key) else f"SET `{key}`={value}"
 
 
+def _of_sparks_catalog(key: str) -> str:
+    """The key with the user's catalog in the place of the lab's."""
+    return f"spark.sql.catalog.{CATALOG}.{key.removeprefix('spark.sql.catalog.lab.')}"
+
+
 _DEFAULTS = ("spark-defaults.conf", lambda key, value: f"{key} {value}")
 _CONF = ("spark-submit", lambda key, value: f"--conf {key}={value}")
 
@@ -38,8 +43,8 @@ _SYNTAX: Mapping[Where, tuple[tuple[str, Callable[[str, str], str]], ...]] = {
     Where.SPARK_SESSION: (("Spark SQL", _spark_set), _DEFAULTS),
     Where.SPARK_START: (_DEFAULTS, _CONF),
     Where.SPARK_CATALOG: (
-        ("spark-defaults.conf", lambda key, value: f"spark.sql.catalog.{CATALOG}.{key} {value}"),
-        ("Spark SQL, before the catalog's first use", lambda k, v: _spark_set(f"spark.sql.catalog.{CATALOG}.{k}", v)),
+        ("spark-defaults.conf", lambda key, value: f"{_of_sparks_catalog(key)} {value}"),
+        ("Spark SQL, before the catalog's first use", lambda key, value: _spark_set(_of_sparks_catalog(key), value)),
     ),
     Where.TRINO_SESSION: (("Trino SQL", lambda key, value: f"SET SESSION {CATALOG}.{key} = {_literal(value)}"),),
     Where.TRINO_CATALOG: ((f"etc/catalog/{CATALOG}.properties", lambda key, value: f"{key}={value}"),),
