@@ -101,6 +101,21 @@ def refused(
     return tuple(told)
 
 
+def not_loaded(at: str, variants: str, why: str) -> tuple[Expect, ...]:
+    """Expectations of a load that no grant allows: nothing was changed, so nobody looks for leftovers."""
+    return refused(
+        "H-privileges",
+        at,
+        "is not authorized for op LOAD_",
+        FORBIDDEN,
+        duckdb=LOAD,
+        where="",
+        history=(),
+        variants=variants,
+        why=why,
+    )
+
+
 def claims(generations: str = "*", variants: str = "rule") -> tuple[Claim, ...]:
     """The document's: these are refused."""
     return (Claim(generations, Outcome.REFUSED_BY_RULE, variants=variants),)

@@ -313,8 +313,9 @@ LOOKS: Mapping[str, Look] = {
 }
 
 
+_OF_THE_STORE = (orphans, leftovers, deletes, opened)
 # What looks into the store as its administrator.
-AT_STORE = frozenset(("orphans", "leftovers", "deletes", "opened", "reach"))
+AT_STORE = frozenset(look.__name__ for look in (*_OF_THE_STORE, reach))
 
 
 def looks(store: StoreAt, beside: tuple[str, str] = (ORDERS_AT, ORDERS_V2.name)) -> Mapping[str, Look]:
@@ -322,7 +323,5 @@ def looks(store: StoreAt, beside: tuple[str, str] = (ORDERS_AT, ORDERS_V2.name))
 
     beside: namespace and name of a table that no other's keys may reach.
     """
-    at_store = {
-        look.__name__: update_wrapper(partial(look, store), look) for look in (orphans, leftovers, deletes, opened)
-    }
+    at_store = {look.__name__: update_wrapper(partial(look, store), look) for look in _OF_THE_STORE}
     return {**LOOKS, **at_store, "reach": update_wrapper(partial(reach, store, beside=beside), reach)}
