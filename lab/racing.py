@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from lab.asking import say
 from lab.engines import Session
-from lab.model import Change, Failure, Generation, Rows, Step, StepResult, Table, Truth
-from lab.records.meeting import met
+from lab.model import Failure, Generation, Step, StepResult, Table
+from lab.records.meeting import left, met
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def race(
         if met(results):
             together.add(repeats or round)
         done += [one.noted(results[0]), other.noted(results[1])]
-    truth = left(table.rows, (step.change for step in done if step.change and isinstance(step.answer, Rows)))
+    truth = left(table.rows, done)
     reads = sorted((step for step in steps if step.change is None), key=lambda step: step.second)
     mine, theirs = (replace(step, truth=truth) for step in reads)
     future = beside(lambda: say(other.session, other.who, table, theirs, filling))
@@ -94,15 +94,3 @@ def _said(
     time.sleep(wait)
     began = time.monotonic() - origin
     return replace(say(side.session, side.who, table, step, filling), change=step.change, began=began)
-
-
-def left(rows: Truth, acknowledged: Iterable[Change]) -> Truth:
-    """The rows (key, number) that a table has once all of these changes were made to it."""
-    numbers: dict[int, int] = dict(rows)
-    for change in acknowledged:
-        numbers |= dict(change.inserted)
-        for key, number in change.added:
-            numbers[key] += number
-        for key in change.deleted:
-            del numbers[key]
-    return tuple(numbers.items())

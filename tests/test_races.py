@@ -40,9 +40,9 @@ from lab.model import (
     StepResult,
 )
 from lab.plan import FEATURES, Case, select, select_pairs
-from lab.racing import Side, left, race
+from lab.racing import Side, race
 from lab.records.compare import compare
-from lab.records.meeting import Meetings
+from lab.records.meeting import Meetings, left
 from lab.records.record import Recorder, as_json, recorded, schema
 from lab.records.redact import Redactor
 from lab.records.verdict import judge, meetings
@@ -307,8 +307,17 @@ def test_records_of_a_race_are_compared_by_outcome() -> None:
 def test_what_must_stand_there_is_what_was_acknowledged() -> None:
     rows = ((0, 10), (1, 10), (2, 10))
     changes = [Change(1, added=((0, 1),)), Change(1, added=((0, 100),)), Change(2, ((7, 1),)), Change(2, (), (2,))]
-    assert set(left(rows, changes)) == {(0, 111), (1, 10), (7, 1)}
-    assert left(rows, ()) == rows
+    said = [StepResult("change", DUCKDB, "", 0.0, Rows(), change=change) for change in changes]
+    refused = [replace(step, answer=CONFLICT) for step in said]
+    assert set(left(rows, said)) == {(0, 111), (1, 10), (7, 1)}
+    assert left(rows, refused) == left(rows, ()) == rows
+
+
+def test_what_must_stand_there_follows_from_the_answers_whatever_a_record_says_of_it() -> None:
+    found = seen(case("race-insert"))
+    (refused, *_) = (step for step in found.steps if step.change)
+    steps = tuple(replace(step, answer=CONFLICT) if step is refused else step for step in found.steps)
+    assert judge(FEATURES["race-insert"], replace(found, steps=steps)).outcome is Outcome.SILENTLY_WRONG
 
 
 def test_both_writers_change_rows_of_their_own_and_two_of_three_times_the_same() -> None:

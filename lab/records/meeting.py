@@ -1,11 +1,11 @@
-"""Whether two writers met in a round of a race: by when each said its statement, and by what the catalog answered."""
+"""What a race of two writers shows: whether they met, and what has to stand after it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lab.model import StepResult
+from lab.model import Rows, StepResult, Truth
 
 CONFLICT = 409  # the catalog's answer to whoever committed on metadata that is no longer the table's
 
@@ -49,3 +49,15 @@ def shared(round: Sequence[StepResult]) -> bool:
         if step.change is not None
     ]
     return bool(set.intersection(*keys))
+
+
+def left(rows: Truth, steps: Iterable[StepResult]) -> Truth:
+    """The rows (key, number) that a table has once all that was acknowledged was done to it."""
+    numbers: dict[int, int] = dict(rows)
+    for change in (step.change for step in steps if step.change and isinstance(step.answer, Rows)):
+        numbers |= dict(change.inserted)
+        for key, number in change.added:
+            numbers[key] += number
+        for key in change.deleted:
+            del numbers[key]
+    return tuple(numbers.items())

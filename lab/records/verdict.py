@@ -10,6 +10,7 @@ import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lab.model import (
@@ -32,7 +33,7 @@ from lab.model import (
     matches_globs,
 )
 from lab.records.lineage import breaches
-from lab.records.meeting import CONFLICT, Meetings, met, rounds, shared
+from lab.records.meeting import CONFLICT, Meetings, left, met, rounds, shared
 
 _DEFAULTS = re.compile(r"DEFAULT ?\(?'(\w+)'")
 _FEW = 8  # rows that are told in whole
@@ -44,7 +45,7 @@ def judge(behaviour: Behaviour, seen: Observation) -> Verdict:
     """The verdict on one cell: outcome, claim, expectation, and in words why they differ."""
     if seen.missing is not None:
         return Verdict(Outcome.NOT_RUN, ClaimVerdict.NONE, None, (seen.missing,))
-    expected = behaviour.expectation(seen.cell)
+    seen, expected = _acknowledged(behaviour, seen), behaviour.expectation(seen.cell)
     outcome = _outcome(seen, expected)
     failure = _failure(seen, expected)
     facts = facts_of(seen)
@@ -152,6 +153,17 @@ def facts_of(seen: Observation) -> dict[str, Any]:
         if step.asked is not None:
             facts |= {f"{step.name}.{key}": value for key, value in step.asked.items()}
     return facts
+
+
+def _acknowledged(behaviour: Behaviour, seen: Observation) -> Observation:
+    """Of a race, what its reads must return by what was acknowledged in it, whatever is noted beside them."""
+    if not rounds(seen.steps):
+        return seen
+    truth = left(behaviour.table.rows, seen.steps)
+    reads = tuple(
+        step if step.truth is None or step.name == PLAIN_READ else replace(step, truth=truth) for step in seen.steps
+    )
+    return replace(seen, steps=reads)
 
 
 def _outcome(seen: Observation, expected: Expect | None) -> Outcome:
