@@ -457,6 +457,9 @@ class Behaviour:
     pairs: tuple[tuple[str, str], ...] = (("*", SAME),)  # globs of (writer, reader)
     tags: tuple[str, ...] = ()
     namespace: str | None = None  # a fixed one instead of a fresh one; its tables are read, never written
+    # Of one family all share a fresh one, in which each has a table by a name of its own: Trino asks the catalog once
+    # for each namespace that it has, for every name that it has not seen yet (TrinoRestCatalog.findRemoteNamespace).
+    family: str | None = None
     kinds: tuple[str, ...] = ENGINES  # who takes part
 
     def expectation(self, cell: Cell) -> Expect | None:

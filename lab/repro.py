@@ -46,7 +46,8 @@ def script(line: Line) -> str:
         told += _told(amiss[step["name"]]) if step["name"] in amiss else [f"{step['statement']};"]
         if step is failing(line) or step["name"] in amiss:
             break
-    run = behaviour.id.upper().replace("-", "_") + "_[0-9A-F]{8}"  # the namespace of that one run
+    name = (behaviour.family or behaviour.id).upper().replace("-", "_")
+    run = f"{name}_[0-9A-F]{{8}}"  # the namespace of that one run
     return re.sub(rf"\b{run}\b", NAMESPACE, "\n".join(told), flags=re.IGNORECASE)
 
 

@@ -308,7 +308,7 @@ class Run:
         only_reads = all(step.truth is not None for step in second)  # then all readers share what one writer wrote
         key = f"{self.recorder.run} {case.cell.variant} {case.cell.writer} {'' if only_reads else case.cell.reader}"
         digest = hashlib.sha256(key.encode()).hexdigest()[:8].upper()
-        name = case.cell.behaviour.upper().replace("-", "_")
+        name = (case.behaviour.family or case.cell.behaviour).upper().replace("-", "_")
         return self._spell(f"{name}_{digest}")
 
     # ------------------------------------------------------------ the parts of a case

@@ -385,12 +385,12 @@ def test_a_run_has_two_writers_on_connections_of_their_own(
     writer: Writer, outcome: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases = [case(name, DUCKDB, DUCKDB) for name in ("race-insert", "race-update", "race-delete-v3")]
-    tables = {c.cell.behaviour.removeprefix("P-").replace("-", "_").upper(): Table(c) for c in cases}
+    tables = {c.cell.behaviour.removeprefix("P-").replace("-", "_"): Table(c) for c in cases}
     made: list[object] = []
 
     class Said(Session):
         def execute(self, statement: Statement) -> Answer:
-            found = re.search(r"lab\.P_(\w+)_[0-9A-F]{8}\.t", str(statement))
+            found = re.search(r"lab\.P_[0-9A-F]{8}\.t_(\w+)", str(statement))
             if found is None or str(statement).startswith("CREATE") or str(statement).count("(") > 9:
                 return Rows((), ORDERS_V2.rows)  # the seeds
             self.table = tables[found[1]]
@@ -398,7 +398,7 @@ def test_a_run_has_two_writers_on_connections_of_their_own(
 
     def Engine(*_: Any) -> Any:
         made.append(engine := SimpleNamespace(versions=dict, close=lambda: None))
-        engine.session = lambda settings={}, entry=None: Said(tables["RACE_INSERT"], writer)
+        engine.session = lambda settings={}, entry=None: Said(tables["race_insert"], writer)
         return engine
 
     lab = FakeLab()

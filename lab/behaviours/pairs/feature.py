@@ -27,7 +27,7 @@ from lab.model import (
 
 QUICK, EVERY = "default", "every-operator"  # variants: `pairs --quick` and `pairs --full`
 SQL = ("duckdb", "spark", "trino")
-NAME = "t"  # of every feature's table
+FAMILY = "P"
 RIGHT = Expect(
     Outcome.WORKS, "part of the specification of that version: every row, and what each filter leaves of them"
 )
@@ -117,7 +117,7 @@ def feature(
         document=None,
         table=Table(
             **{
-                "name": NAME,
+                "name": table_name(id),
                 "format_version": version,
                 "columns": tuple(columns),
                 "rows": rows,
@@ -134,9 +134,15 @@ def feature(
         pairs=pairs,
         expect=(*refused, *known, RIGHT),
         tags=("pairs", f"v{version}"),
+        family=FAMILY,
         kinds=ENGINES,
         cannot=refused,
     )
+
+
+def table_name(id: str) -> str:
+    """Of a feature's table: no other has it, and it is no word of SQL."""
+    return f"t_{id.replace('-', '_')}"
 
 
 def read(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from lab.behaviours.h_v2 import PYICEBERG_DELETE_PATHS
 from lab.behaviours.known import PYICEBERG_NO_V3_WRITE, SPARK_3_2_NO_V3
-from lab.behaviours.pairs.feature import EVERY, NAME, QUICK, Feature, insert, on, read
+from lab.behaviours.pairs.feature import EVERY, FAMILY, QUICK, Feature, insert, on, read, table_name
 from lab.behaviours.t_known import gap
 from lab.model import ENGINES, SAME, Access, Chain, Change, Expect, Outcome, Refusal, Step, Table, Trap, Variant
 
@@ -74,13 +74,14 @@ def _race(
         whole = replace(read("whole", NAMES, (), NAMES, everything=True), truth=None)  # it follows from what was done
         return (*raced, replace(whole, second=False), replace(whole, name=f"whole{SECOND}"))
 
+    id = f"race-{what}" + ("-v3" if version == 3 else "")
     alone = tuple(replace(each, writers=each.generations, at="*") for each in cannot)
     return Race(
-        id=f"P-race-{what}" + ("-v3" if version == 3 else ""),
+        id=f"P-{id}",
         title=f"{title}, v{version}",
         source="the lab's own question",
         document=None,
-        table=Table(NAME, version, COLUMNS, ROWS),
+        table=Table(table_name(id), version, COLUMNS, ROWS),
         steps=steps(ROUNDS[QUICK]),
         variants=(
             Variant(QUICK, access=WITNESS),
@@ -89,6 +90,7 @@ def _race(
         pairs=(("duckdb-*", SAME),),
         expect=(*alone, Expect(Outcome.WORKS, RIGHT, refusals=tuple(refusals))),
         tags=("pairs", f"v{version}"),
+        family=FAMILY,
         kinds=ENGINES,
         cannot=alone,
     )

@@ -110,7 +110,7 @@ NO_VIEW_READ = (
         Outcome.ERROR,
         "DuckDB asks an Iceberg catalog for tables alone, and takes a view for a misspelt one",
         generations="duckdb-*",
-        failure=Chain((("_duckdb.CatalogException", "Table with name seen does not exist!"),)),
+        failure=Chain((("_duckdb.CatalogException", "_seen does not exist!"),)),
         at="whole",
         trap=IN_ANOTHER_CASE,
     ),
@@ -275,13 +275,13 @@ VIEW = feature(
             "view",
             dict.fromkeys(
                 ("spark", "trino", "duckdb"),
-                "CREATE VIEW lab.{namespace}.seen AS SELECT id, n FROM {table} WHERE n > 10",
+                "CREATE VIEW {table}_seen AS SELECT id, n FROM {table} WHERE n > 10",
             ),
         ),
     ),
     whole=Step(
         "whole",
-        dict.fromkeys(("spark", "trino", "duckdb"), "SELECT * FROM lab.{namespace}.seen"),
+        dict.fromkeys(("spark", "trino", "duckdb"), "SELECT * FROM {table}_seen"),
         truth=SEEN,
         second=True,
     ),
@@ -296,9 +296,7 @@ WIDENED = feature(
     ((1, 289371988312),),
     (
         create(INTS, 2),
-        Step(
-            "view", dict.fromkeys(("spark", "trino"), "CREATE VIEW lab.{namespace}.seen AS SELECT id, n FROM {table}")
-        ),
+        Step("view", dict.fromkeys(("spark", "trino"), "CREATE VIEW {table}_seen AS SELECT id, n FROM {table}")),
         Step(
             "widen",
             {
