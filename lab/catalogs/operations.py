@@ -12,8 +12,15 @@ from lab.catalogs.proxy import Request
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 DELEGATION = "x-iceberg-access-delegation"
 _PATH = re.compile(
-    r"(?P<base>/v1/(?:(?!namespaces(?:/|$)|tables/|views/|transactions/)[^/]+/)?)(?:(?P<namespaces>namespaces)(?:/(?P<namespace>[^/]+)(?:/(?P<kind>tables|views|register|properties)"
-    r"(?:/(?P<name>[^/]+)(?:/(?P<part>[a-z-]+))?)?)?)?|(?P<other>tables/rename|views/rename|transactions/commit))"
+    r"""
+    (?P<base> /v1/ (?: (?! namespaces(?:/|$) | tables/ | views/ | transactions/ ) [^/]+/ )? )  # a prefix may follow
+    (?: (?P<namespaces> namespaces )
+        (?: / (?P<namespace> [^/]+ )
+            (?: / (?P<kind> tables | views | register | properties )
+                (?: / (?P<name> [^/]+ ) (?: / (?P<part> [a-z-]+ ) )? )? )? )?
+      | (?P<other> tables/rename | views/rename | transactions/commit ) )
+    """,
+    re.VERBOSE,
 )
 _BY_PATH = {
     ("GET", "namespaces"): "LIST_NAMESPACES",
