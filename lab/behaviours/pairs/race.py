@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from lab.behaviours.h_v2 import PYICEBERG_DELETE_PATHS
-from lab.behaviours.known import PYICEBERG_NO_V3_WRITE, SPARK_3_2_NO_V3
+from lab.behaviours.known import PYICEBERG_NO_V3_WRITE, SPARK_3_2_NO_V3, TRINO_476_NO_V3_DELETES
 from lab.behaviours.pairs.feature import EVERY, FAMILY, QUICK, Feature, insert, on, read, table_name
-from lab.behaviours.t_known import gap
-from lab.model import ENGINES, SAME, Access, Chain, Change, Expect, Outcome, Refusal, Step, Table, Trap, Variant
+from lab.model import ENGINES, SAME, Access, Chain, Change, Expect, Outcome, Refusal, Step, Table, Variant
 
 COLUMNS = (("id", "int"), ("n", "int"))
 NAMES = [name for name, _ in COLUMNS]
@@ -97,20 +96,6 @@ def _race(
 
 
 NO_V3 = (PYICEBERG_NO_V3_WRITE, SPARK_3_2_NO_V3)
-NO_V3_CHANGES = gap(
-    "trino-476",
-    "Trino 476 makes no table of v3, yet inserts into one; what it changes there it writes as position delete files, "
-    "which v3 has no more, and Iceberg's library refuses the commit",
-    Trap(
-        "trino-476-v3-deletes",
-        "Trino 476 inserts into a v3 table, and can't update or delete there",
-        r"Must use DVs for position deletes in V3",
-        "org.apache.iceberg.MergingSnapshotProducer.validateNewDeleteFile",
-        remedy="take Trino 483, which writes deletion vectors",
-    ),
-    ("java.lang.IllegalArgumentException", "Must use DVs for position deletes in V3"),
-    at="*",
-)
 RIGHT = "optimistic commits: what the catalog took is done once, and what a writer was refused is not done"
 
 
@@ -170,5 +155,5 @@ INSERT_V2 = _race("insert", INSERT, 2, _insert, INSERTS)
 UPDATE_V2 = _race("update", UPDATE, 2, _update, CHANGES)
 DELETE_V2 = _race("delete", DELETE, 2, _delete, CHANGES)
 INSERT_V3 = _race("insert", INSERT, 3, _insert, INSERTS, NO_V3)
-UPDATE_V3 = _race("update", UPDATE, 3, _update, CHANGES, (*NO_V3, NO_V3_CHANGES))
-DELETE_V3 = _race("delete", DELETE, 3, _delete, CHANGES, (*NO_V3, NO_V3_CHANGES))
+UPDATE_V3 = _race("update", UPDATE, 3, _update, CHANGES, (*NO_V3, TRINO_476_NO_V3_DELETES))
+DELETE_V3 = _race("delete", DELETE, 3, _delete, CHANGES, (*NO_V3, TRINO_476_NO_V3_DELETES))
