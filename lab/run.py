@@ -4,12 +4,13 @@ Each generation has a lane, a thread that asks its engine one statement at a tim
 that a quick engine's cells arrive while a slow one still starts. A case has up to two parts: the writer's
 steps on the writer's lane, then the second engine's on its own. Every first part stands before every second
 one in its lane, and a first part waits for tables only, so no lane can wait for itself. Races, in which two engines
-speak at once, run one after another in a lane of their own, on connections of their own.
+speak at once, run on courses of two lanes, on connections of their own.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import secrets
 import threading
 import time
@@ -46,6 +47,7 @@ from lab.tables.rest import RestCatalog, RestError
 
 T = TypeVar("T")
 NOT_FOUND = 404
+COURSES = 2  # of races at once: the two writers of one alone leave a third of two cores idle
 
 
 class Lab(Protocol):
@@ -245,7 +247,7 @@ class Run:
         self._tables = Tables(lab, self._engines, selection.seed, theirs=theirs, spell=self._spell)
         self._lanes: dict[str, _Lane] = {}
         self._seen: dict[tuple[str, str, str], dict[str, Any]] = {}
-        self._racing, self._beside = _Lane("races"), _Lane("races, second writer")
+        self._courses = [_Course(number) for number in range(1, COURSES + 1)]
         self._gates: dict[tuple[str, str], _Gate] = {}  # of races, which are many and come in alike
 
     def start(self) -> None:
@@ -256,9 +258,11 @@ class Run:
         racing = {who.name: who for case in self.cases if case.races for who in (case.writer, case.reader)}
         for who in racing.values():
             self._lane(who).do(partial(self._warm, who))  # side by side, not one after the other as races want them
+        courses = itertools.cycle(self._courses)
         for case in self.cases:
             if case.races:
-                self._racing.do(self._finish(case, partial(self._raced, case)))
+                course = next(courses)
+                course.first.do(self._finish(case, partial(self._raced, case, course)))
             elif self._work(case) not in firsts:  # one writer's work serves all its readers
                 work = self._lacking(case) if case.variant.missing else self._writer_part(case)
                 firsts[self._work(case)] = self._lane(case.writer).do(work)
@@ -286,7 +290,7 @@ class Run:
 
     def close(self) -> None:
         """Ends the sessions that this run holds; the lab and its engines are the caller's."""
-        for lane in (*self._lanes.values(), self._racing, self._beside):
+        for lane in (*self._lanes.values(), *(lane for course in self._courses for lane in course.lanes)):
             lane.close()
         self._tables.close()
         self._engines.close()
@@ -368,7 +372,7 @@ class Run:
         with self._engines.using(who):
             pass
 
-    def _raced(self, case: Case) -> list[_Part]:
+    def _raced(self, case: Case, course: _Course) -> list[_Part]:
         """What both engines did at once, as the first one's part, and the second one with nothing of its own."""
         table, namespace = case.behaviour.table, self.namespace(case)
         try:
@@ -380,10 +384,10 @@ class Run:
         sides: list[Side] = []
         parts = []
         with ExitStack() as held:
-            for who, which in ((case.writer, "race"), (case.reader, "race, second writer")):
+            for who, lane in ((case.writer, course.first), (case.reader, course.second)):
                 try:
-                    engine = held.enter_context(self._engines.using(who, which))
-                    gate = self._gate(case, who, which)
+                    engine = held.enter_context(self._engines.using(who, lane.name))
+                    gate = self._gate(case, who, lane.name)
                     session = held.enter_context(closing(engine.session({}, gate.entry)))
                     parts.append(_Part(who.name, (), engine.versions(), dict(session.settings)))
                 except LabError as e:
@@ -391,7 +395,7 @@ class Run:
                 sides.append(Side(who, session, gate.noted))
             filling = words(namespace, table, case.writer.name, case.reader.name)
             sound = partial(plain_read, namespace=self._tables.namespace, orders=self._tables.orders)
-            steps = race(table, case.steps, sides[0], sides[1], filling, self._beside.do, sound)
+            steps = race(table, case.steps, sides[0], sides[1], filling, course.second.do, sound)
         return [replace(parts[0], steps=tuple(steps)), parts[1]]
 
     def _gate(self, case: Case, who: Generation, which: str) -> _Gate:
@@ -517,6 +521,7 @@ class _Lane:
     """A thread that does one thing after the other. A daemon: it never keeps a stopped lab alive."""
 
     def __init__(self, name: str) -> None:
+        self.name = name
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         threading.Thread(target=self._work, name=f"lane {name}", daemon=True).start()
 
@@ -538,3 +543,14 @@ class _Lane:
     def _work(self) -> None:
         while (task := self._queue.get()) is not None:
             task()
+
+
+class _Course:
+    """Where one race after the other is run: a lane for each of the two writers."""
+
+    def __init__(self, number: int) -> None:
+        self.first, self.second = _Lane(f"races {number}"), _Lane(f"races {number}, second writer")
+
+    @property
+    def lanes(self) -> tuple[_Lane, _Lane]:
+        return self.first, self.second

@@ -50,7 +50,7 @@ from lab.report import matrix
 from lab.report import pairs as report
 from lab.report.line import failing, refusals
 from lab.report.pairs import Result, result
-from lab.run import Run
+from lab.run import COURSES, Run
 from lab.runtime.places import EMBEDDED
 from lab.tables.orders import NAMESPACE, ORDERS_V2
 
@@ -411,7 +411,7 @@ def test_a_run_has_two_writers_on_connections_of_their_own(
     found = run.wait()
     run.close()
     assert [r.verdict.outcome for r in found] == [outcome] * 3
-    assert len(made) == 4  # who makes the tables, DuckDB's own lane, and the two that race
+    assert len(made) == 2 + 2 * COURSES  # who makes the tables, DuckDB's own lane, and the two of each course
     assert {step.asked is not None for r in found for step in r.observation.steps if step.change} == {True}
 
 
