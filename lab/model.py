@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -481,6 +482,7 @@ def _applies(declared: Expect | Claim, writers: str, cell: Cell) -> bool:
     return all(matches_globs(globs, name) for globs, name in named)
 
 
+@cache
 def matches_globs(globs: str, name: str) -> bool:
     """Whether one of these comma-separated globs matches the name."""
     return any(fnmatchcase(name, glob.strip()) for glob in globs.split(","))

@@ -181,7 +181,7 @@ def summary(lines: Sequence[Line]) -> str:
 def _notes(lines: Sequence[Line]) -> list[Text]:
     """One paragraph each; what belongs under the one before is indented."""
     notes = []
-    pages = traps.pages(lines)
+    pages, works = traps.pages(lines), traps.working(lines)
     for line in lines:
         if unexpected(line):
             notes.append(Text.assemble((f"! {name(line['cell'])}: ", "bold red"), "; ".join(line["differences"])))
@@ -209,7 +209,7 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
             Text.assemble((f"≠ {what} [{who}]: ", "cyan"), f"{why}. {f'Cause: {cause}' if cause else UNDECLARED}")
         )
         if differing[0]["outcome"] == "works":
-            notes += map(_cure, traps.cures(differing, lines))
+            notes += map(_cure, traps.cures(differing, works))
     return notes
 
 

@@ -8,7 +8,7 @@ run, the messages and versions are the record's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -150,10 +150,14 @@ def pages(lines: Iterable[Line]) -> dict[str, Page]:
         told = expected(line)
         if told and told.trap and line["outcome"] in FAILED:
             seen.setdefault(told.trap.id, (told.trap, []))[1].append(line)
+    asked: dict[tuple[str, ...], list[Line]] = {}  # looked up by each page
+    for line in cells:
+        asked.setdefault(_statement(line), []).append(line)
+    works = working(cells)
     found = {}
     for i, (trap, shown) in sorted(seen.items()):
         shown.sort(key=_undocumented)
-        found[i] = Page(trap, tuple(shown), _works(shown, cells), tuple(cures(shown, cells)))
+        found[i] = Page(trap, tuple(shown), _works(shown, asked), tuple(cures(shown, works)))
     return found
 
 
@@ -271,9 +275,13 @@ def choice(found: Iterable[Page]) -> str:
     return "\n".join(["Several pages have that; give the log's last `Caused by`, or ask for one:", "", *rows]) + "\n"
 
 
-def cures(of: Sequence[Line], cells: Iterable[Line]) -> Iterator[Cured]:
-    """Each declared cure of cells that the cells of a record show to help."""
-    works = {_place(line["cell"]): line for line in cells if line["outcome"] == "works"}
+def working(cells: Iterable[Line]) -> dict[tuple[str, ...], Line]:
+    """The cells of a record that work, by their place in it."""
+    return {_place(line["cell"]): line for line in cells if line["outcome"] == "works"}
+
+
+def cures(of: Sequence[Line], works: Mapping[tuple[str, ...], Line]) -> Iterator[Cured]:
+    """Each declared cure of cells that a record's working cells (see `working`) show to help."""
     shown: dict[tuple[Any, ...], tuple[Cure, list[Way], list[str], list[str]]] = {}
     statements = {verb for line in of for verb in _verb(line)}
     for line in of:
@@ -331,13 +339,12 @@ def _undocumented(line: Line) -> bool:
     return BEHAVIOURS[line["cell"]["behaviour"]].document is None
 
 
-def _works(shown: Sequence[Line], cells: Sequence[Line]) -> tuple[str, ...]:
+def _works(shown: Sequence[Line], asked: Mapping[tuple[str, ...], Sequence[Line]]) -> tuple[str, ...]:
     """Generations in which all that fails here works: the same behaviours and variants, of the same writers."""
     failed = {line["cell"]["reader"] for line in shown}
-    tried = {_statement(line) for line in shown}
     seen: dict[str, bool] = {}
-    for line in cells:
-        if _statement(line) in tried and line["outcome"] != "not-run":
+    for line in (line for tried in {_statement(line) for line in shown} for line in asked[tried]):
+        if line["outcome"] != "not-run":
             reader = line["cell"]["reader"]
             seen[reader] = seen.get(reader, True) and line["outcome"] == "works"
     return tuple(sorted(reader for reader, all_work in seen.items() if all_work and reader not in failed))
