@@ -294,6 +294,7 @@ class Refusal:
     generations: str  # comma-separated globs
     failure: Chain
     reason: str
+    gap: bool = False  # no conflict: it can't read what the other one wrote, so that its reads may fail of it too
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import io
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from test_run import FakeLab
 from lab import repro
 from lab.asking import plain_read
 from lab.behaviours import BEHAVIOURS
-from lab.behaviours.pairs.race import TRIES, Race
+from lab.behaviours.pairs.race import SECOND, TRIES, Race
 from lab.engines import GENERATIONS
 from lab.model import (
     Access,
@@ -56,6 +56,7 @@ from lab.tables.orders import NAMESPACE, ORDERS_V2
 
 DUCKDB, PYICEBERG, TRINO = "duckdb-1.5.5", "pyiceberg-0.12.0", "trino-483"
 RACES = [name for name, feature in FEATURES.items() if isinstance(feature, Race)]
+UNREADABLE = Failure((Cause("OSError", "Not yet implemented: DecodeArrow of DictAccumulator for …"),))
 CONFLICT = Failure((Cause("_duckdb.TransactionException", "branch main has changed (Conflict_409)"),))
 BOOM = Failure((Cause("a.Boom", "no such luck"),))
 
@@ -170,6 +171,12 @@ def _noted(step: StepResult) -> StepResult:
     return StepResult(**{**vars(step), "asked": noted})
 
 
+def failing_in(found: Observation, answer: Failure, steps: Sequence[StepResult], *more: StepResult) -> Observation:
+    """The same with this answer in these steps, and what the lab asks after a failure."""
+    told = (replace(step, answer=answer) if any(step is one for one in steps) else step for step in found.steps)
+    return replace(found, steps=(*told, *more))
+
+
 def line(found: Observation) -> dict[str, Any]:
     return as_json(found, judge(BEHAVIOURS[found.cell.behaviour], found), None)
 
@@ -276,17 +283,71 @@ def test_rows_of_their_own_are_no_race_for_the_same_row() -> None:
 
 
 def test_one_of_two_can_read_what_is_left() -> None:
-    found = seen(case("race-update", DUCKDB, DUCKDB))
+    found = seen(case("race-update", PYICEBERG, PYICEBERG))
+    sound = _sound(SimpleNamespace(execute=lambda statement: Rows((), ORDERS_V2.rows)), GENERATIONS[PYICEBERG])
     reads = [step for step in found.steps if step.name.startswith("whole")]
     assert len(reads) == 2
-    for failing_reads, unexpected in ((reads[:1], False), (reads, True)):
-        steps = tuple(
-            replace(step, answer=CONFLICT) if any(step is read for read in failing_reads) else step
-            for step in found.steps
-        )
-        verdict = judge(FEATURES["race-update"], replace(found, steps=steps))
-        assert (verdict.expectation is ExpectationVerdict.UNEXPECTED) is unexpected
-    assert verdict.differences == ("nobody could read what the race left",)
+    for failing_reads, lines in ((reads[:1], ()), (reads, ("nobody could read what the race left",))):
+        verdict = judge(FEATURES["race-update"], failing_in(found, UNREADABLE, failing_reads, sound))
+        assert verdict.differences == lines
+    assert meetings(found, verdict.expected) == Meetings(3, 3, 3)
+
+
+def test_what_can_not_be_read_is_no_conflict() -> None:
+    found = seen(case("race-update", PYICEBERG, PYICEBERG))
+    quiet = tuple(replace(step, asked={**(step.asked or {}), "commits": []}) for step in found.steps)
+    raced = [step for step in quiet if step.change and not step.name.endswith(SECOND)]
+    told = line(failing_in(replace(found, steps=quiet), UNREADABLE, raced))
+    assert told["meetings"] == {"rounds": 3, "met": 3, "conflicts": 0}
+
+
+def test_a_crash_or_a_read_is_not_refused() -> None:
+    found = seen(case("race-update"), refusing)
+    refused = [step for step in found.steps if step.answer == CONFLICT]
+    read = [step for step in found.steps if step.name == "whole-second"]
+    for answer, steps, outcome in (
+        (replace(CONFLICT, crash=True), refused, Outcome.CRASH),
+        (CONFLICT, read, Outcome.ERROR),
+    ):
+        verdict = judge(FEATURES["race-update"], failing_in(found, answer, steps))
+        assert (verdict.outcome, verdict.expectation) == (outcome, ExpectationVerdict.UNEXPECTED)
+
+
+def test_a_round_that_was_not_run_is_missed() -> None:
+    found = seen(case("race-update"))
+    steps = tuple(step for step in found.steps if not step.name.startswith("update-2"))
+    verdict = judge(FEATURES["race-update"], replace(found, steps=steps))
+    assert "never said: update-2, update-2-second" in verdict.differences
+
+
+def test_what_a_statement_was_to_change_is_what_is_declared() -> None:
+    found = seen(case("race-insert"), losing)
+    nothing = tuple(
+        replace(step, change=replace(step.change, inserted=())) if step.change else step for step in found.steps
+    )
+    for steps in (nothing, tuple(replace(step, change=None) for step in found.steps)):
+        assert judge(FEATURES["race-insert"], replace(found, steps=steps)).outcome is Outcome.SILENTLY_WRONG
+
+
+def test_each_statement_of_who_can_not_write_fails_as_declared() -> None:
+    declared = Failure(
+        (Cause("java.lang.IllegalArgumentException", "Must use DVs for position deletes in V3: s3://a"),)
+    )
+    chain = Failure((Cause("GENERIC_INTERNAL_ERROR", declared.causes[0].message), *declared.causes))
+    found = seen(case("race-update-v3", "trino-476", "trino-476"))
+    raced = [step for step in found.steps if step.change]
+    sound = _sound(SimpleNamespace(execute=lambda statement: Rows((), ORDERS_V2.rows)), GENERATIONS["trino-476"])
+    refused = failing_in(found, chain, raced, sound)
+    quiet = [
+        replace(step, answer=Rows((), FEATURES["race-update-v3"].table.rows))
+        if step.truth and step is not sound
+        else step
+        for step in refused.steps
+    ]
+    assert judge(FEATURES["race-update-v3"], replace(refused, steps=tuple(quiet))).differences == ()
+    gone = failing_in(replace(refused, steps=tuple(quiet)), replace(BOOM, crash=True), [quiet[3]])
+    (line,) = judge(FEATURES["race-update-v3"], gone).differences
+    assert line.startswith("update-2-second: another failure than declared")
 
 
 def test_a_record_of_a_race_is_judged_alike() -> None:

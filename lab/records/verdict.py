@@ -27,6 +27,7 @@ from lab.model import (
     Outcome,
     Refusal,
     Rows,
+    Step,
     StepResult,
     Verdict,
     declared_name,
@@ -45,7 +46,7 @@ def judge(behaviour: Behaviour, seen: Observation) -> Verdict:
     """The verdict on one cell: outcome, claim, expectation, and in words why they differ."""
     if seen.missing is not None:
         return Verdict(Outcome.NOT_RUN, ClaimVerdict.NONE, None, (seen.missing,))
-    seen, expected = _acknowledged(behaviour, seen), behaviour.expectation(seen.cell)
+    seen, expected = _raced(behaviour, seen), behaviour.expectation(seen.cell)
     outcome = _outcome(seen, expected)
     failure = _failure(seen, expected)
     facts = facts_of(seen)
@@ -61,7 +62,8 @@ def judge(behaviour: Behaviour, seen: Observation) -> Verdict:
     if expected is None:
         lines = [f"{outcome}, and no expectation is declared for this cell{_told(failure)}"]
         return Verdict(outcome, claim, ExpectationVerdict.UNEXPECTED, tuple(lines), tuple(claim_differences))
-    lines = differences(expected, outcome, failure, facts) + _wrong_rows(seen, expected) + _unproven(seen, expected)
+    lines = differences(expected, outcome, failure, facts) + _wrong_rows(seen, expected)
+    lines += _unproven(seen, expected) + _unsaid(behaviour, seen, failure) + _failed_besides(seen, expected)
     if claim is ClaimVerdict.DIFFERS and not (expected.cause and expected.control):
         lines.append("differs from the claim, but the expectation names no cause and no control")
     verdict = ExpectationVerdict.UNEXPECTED if lines else ExpectationVerdict.MET
@@ -155,10 +157,13 @@ def facts_of(seen: Observation) -> dict[str, Any]:
     return facts
 
 
-def _acknowledged(behaviour: Behaviour, seen: Observation) -> Observation:
-    """Of a race, what its reads must return by what was acknowledged in it, whatever is noted beside them."""
-    if not rounds(seen.steps):
+def _raced(behaviour: Behaviour, seen: Observation) -> Observation:
+    """Of a race, what was to change by its declaration, and what its reads must return by what was acknowledged,
+    whatever is noted beside them."""
+    changes = {step.name: step.change for steps in _declared(behaviour, seen.cell) for step in steps}
+    if not any(changes.values()):
         return seen
+    seen = replace(seen, steps=tuple(replace(step, change=changes.get(step.name)) for step in seen.steps))
     truth = left(behaviour.table.rows, seen.steps)
     reads = tuple(
         step if step.truth is None or step.name == PLAIN_READ else replace(step, truth=truth) for step in seen.steps
@@ -205,17 +210,24 @@ def refusal(step: StepResult, expected: Expect | None) -> Refusal | None:
     if expected is None or not isinstance(step.answer, Failure):
         return None
     answer, by = step.answer, declared_name(step.by)
-    known = (each for each in expected.refusals if matches_globs(each.generations, by))
-    return next((each for each in known if matches(each.failure, answer)), None)
+    if answer.crash:
+        return None
+    known = (each for each in expected.refusals if each.gap or step.change is not None)
+    return next((each for each in known if matches_globs(each.generations, by) and matches(each.failure, answer)), None)
 
 
 def meetings(seen: Observation, expected: Expect | None) -> Meetings | None:
     """How the rounds of a race went; None of what is no race."""
     said = rounds(seen.steps)
     together = [step for round in said.values() if met(round) for step in round]
-    second = (s for s in together if CONFLICT in (s.asked or {}).get("commits", ()) or refusal(s, expected))
-    conflicts = {step.change.round for step in second if step.change}
+    conflicts = {step.change.round for step in together if step.change and _second(step, expected)}
     return Meetings(len(said), len(together) // 2, len(conflicts)) if said else None
+
+
+def _second(step: StepResult, expected: Expect | None) -> bool:
+    """Whether a statement of a race came second: the catalog said so, or the engine."""
+    refused = refusal(step, expected)
+    return CONFLICT in (step.asked or {}).get("commits", ()) or (refused is not None and not refused.gap)
 
 
 def _failure(seen: Observation, expected: Expect | None) -> Failure | None:
@@ -267,10 +279,47 @@ def _unproven(seen: Observation, expected: Expect) -> list[str]:
         if alike and not any(map(met, alike)):
             rows = "the same row" if kind else "rows of their own"
             return [f"no race: in none of {len(alike)} rounds on {rows} did both statements overlap in time"]
-    if said and not any(step.truth is not None and isinstance(step.answer, Rows) for step in seen.steps):
+    reads = (step for step in seen.steps if step.truth is not None and step.name != PLAIN_READ)
+    if said and not any(isinstance(step.answer, Rows) for step in reads):
         return ["nobody could read what the race left"]
     checked = expected.facts or any(s.truth is not None or s.lineage is not None for s in seen.steps)
     return [] if checked else ["nothing was checked: no step has a truth or a lineage, and no fact is declared"]
+
+
+def _declared(behaviour: Behaviour, cell: Cell) -> list[tuple[Step, ...]]:
+    """What is to be said in a cell, by each variant that has its name."""
+    named = (variant for variant in behaviour.variants if variant.name == cell.variant)
+    return [behaviour.steps if variant.steps is None else variant.steps for variant in named]
+
+
+def _unsaid(behaviour: Behaviour, seen: Observation, failure: Failure | None) -> list[str]:
+    """What was declared and not said though nothing failed: of a race its rounds, else what is held against a truth."""
+    said = {step.name for step in seen.steps}
+    lacking = [
+        [step.name for step in steps if _must(step) and step.name not in said]
+        for steps in _declared(behaviour, seen.cell)
+    ]
+    if failure or not lacking or not all(lacking):
+        return []
+    fewest = min(lacking, key=len)
+    return [f"never said: {', '.join(fewest)}"]
+
+
+def _must(step: Step) -> bool:
+    if step.change is not None:
+        return not step.change.repeats
+    return step.truth is not None and step.look is None and not step.optional
+
+
+def _failed_besides(seen: Observation, expected: Expect) -> list[str]:
+    """Of a race that a writer can't run, what failed in other words than declared: all is said, whatever fails."""
+    if not rounds(seen.steps) or expected.failure is None:
+        return []
+    return [
+        f"{step.name}: another failure than declared{_told(step.answer)}"
+        for step in seen.steps
+        if isinstance(step.answer, Failure) and step.name != PLAIN_READ and not matches(expected.failure, step.answer)
+    ]
 
 
 def _wrong_rows(seen: Observation, expected: Expect) -> list[str]:
