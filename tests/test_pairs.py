@@ -40,14 +40,14 @@ from lab.model import (
 from lab.plan import FEATURES, Case, select, select_pairs
 from lab.records.record import Recorded, Recorder, as_json
 from lab.records.redact import Redactor
-from lab.records.verdict import judge
+from lab.records.verdict import PLAIN_READ, judge
 from lab.report import pairs as report
 from lab.report.pairs import Result, result
 from lab.run import Run
 from lab.runtime.places import EMBEDDED
 from lab.tables.rest import RestError
 
-DUCKDB, TRINO = "duckdb-1.5.5", "trino-483"
+DUCKDB, TRINO, SPARK = "duckdb-1.5.5", "trino-483", "spark-4.1.1+iceberg-1.12.0"
 BOOM = Failure((Cause("a.Boom", "no such luck"),))
 
 
@@ -86,6 +86,7 @@ def seen(case: Case, answers: dict[str, Answer]) -> Observation:
         answer = answers.get(step.name, Rows((Column("it", "it"),), truth or ()))
         steps.append(StepResult(step.name, by.name, str(step.statement(by.kind)), 0.1, answer, truth=truth))
         if isinstance(answer, Failure):
+            steps.append(StepResult(PLAIN_READ, by.name, "SELECT 1", 0.1, Rows()))
             break
     return Observation(case.cell, tuple(steps), {}, {}, DUCKDB, 0.1)
 
@@ -93,6 +94,14 @@ def seen(case: Case, answers: dict[str, Answer]) -> Observation:
 def line(case: Case, answers: dict[str, Answer]) -> dict[str, Any]:
     found = seen(case, answers)
     return as_json(found, judge(case.behaviour, found), None)
+
+
+def declared(case: Case) -> Failure:
+    """How the case is expected to fail."""
+    expected = case.behaviour.expectation(case.cell)
+    assert expected
+    assert expected.failure
+    return Failure(tuple(Cause(cls, text) for cls, text in expected.failure.causes))
 
 
 def case(feature: str, writer: str = DUCKDB, reader: str = TRINO) -> Case:
@@ -199,7 +208,7 @@ def test_what_cannot_be_loaded_is_told_apart_from_a_column_and_from_a_filter() -
         "others": Result.NOT_LOADED,
         "whole": Result.COLUMN_FAILS,
         "filters": Result.FILTER_FAILS,
-        "add": Result.WRITER_CANNOT,
+        "add": Result.STATEMENT_FAILS,  # DuckDB is not expected to fail there
     }
     assert result(line(case("plain"), {"whole": BOOM})) is Result.NOT_READ
     assert result(line(case("plain"), {"whole": replace(BOOM, crash=True)})) is Result.CRASH
@@ -227,10 +236,21 @@ def test_who_cannot_write_is_asked_once_and_is_no_gap_of_the_readers() -> None:
     spark = [cell for cell in cells if cell.writer.startswith("spark")]
     assert [cell.reader for cell in spark] == [cell.writer for cell in spark]
     assert {cell.reader for cell in cells if cell.writer == DUCKDB} == set(wanted.readers)
-    lines = [line(c, {"add": BOOM} if c.writer.kind == "spark" else {}) for c in wanted.cases(EMBEDDED)]
+    lines = [line(c, {"add": declared(c)} if c.writer.kind == "spark" else {}) for c in wanted.cases(EMBEDDED)]
     choices = report.choices(lines, wanted.writers, wanted.readers)
     assert all(list(choice.results.values()) == [Result.RIGHT] for choice in choices)
     assert "| spark-4.1.1+iceberg-1.12.0 | writer cannot" in report.markdown(lines, choices, list(GENERATIONS))
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [(replace(BOOM, crash=True), "**CRASH** !"), (BOOM, "statement fails !"), (None, "writer cannot")],
+)
+def test_a_writer_that_cannot_is_one_that_fails_as_declared(answer: Failure | None, shown: str) -> None:
+    cases = select_pairs("default-number", SPARK, SPARK, full=False).cases(EMBEDDED)
+    (one,) = (case for case in cases if case.cell.writer == SPARK)
+    text = report.markdown([line(one, {"add": answer or declared(one)})], [], list(GENERATIONS))
+    assert f"| {SPARK} | {shown} |" in text
 
 
 def test_the_silently_wrong_stand_first_in_the_report() -> None:

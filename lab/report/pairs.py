@@ -27,8 +27,8 @@ class Result(StrEnum):
     NOT_READ = "not read"  # a table without new columns
     COLUMN_FAILS = "column fails"  # the new one, and the others are read
     FILTER_FAILS = "filter fails"  # and without filters all is read
-    STATEMENT_FAILS = "statement fails"  # in a race, and not because the other came first
-    WRITER_CANNOT = "writer cannot"
+    STATEMENT_FAILS = "statement fails"  # a writer's, and neither as declared nor because the other came first
+    WRITER_CANNOT = "writer cannot"  # as declared
     NOT_RUN = "not run"
     RIGHT = "right"
 
@@ -43,22 +43,25 @@ _FAILS = (
     Result.STATEMENT_FAILS,
 )
 
+_WHEREVER = {  # outcomes that say it all, in whichever step it was
+    "silently-wrong": Result.WRONG,
+    "crash": Result.CRASH,
+    "works": Result.RIGHT,
+    "not-run": Result.NOT_RUN,
+}
+
 
 def result(line: Line) -> Result:
     """Of one cell of a feature."""
+    if line["outcome"] in _WHEREVER:
+        return _WHEREVER[line["outcome"]]
     step = failing(line)
-    if step is not None and step["name"] not in READS and not (raced(line) and line["outcome"] != "not-supported"):
-        return Result.WRITER_CANNOT
-    if line["outcome"] in ("silently-wrong", "crash", "works", "not-run"):
-        return {
-            "silently-wrong": Result.WRONG,
-            "crash": Result.CRASH,
-            "works": Result.RIGHT,
-            "not-run": Result.NOT_RUN,
-        }[line["outcome"]]
-    if raced(line):
-        return Result.STATEMENT_FAILS
     assert step is not None, "what is not right and not wrong has failed somewhere"
+    writing = step["name"] not in READS
+    if writing and not unexpected(line):
+        return Result.WRITER_CANNOT
+    if writing or raced(line):
+        return Result.STATEMENT_FAILS
     if step["name"] == "whole":
         first = next(s["name"] for s in line["steps"] if s["name"] in READS)
         return Result.COLUMN_FAILS if first == "others" else Result.NOT_READ
