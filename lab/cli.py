@@ -151,14 +151,20 @@ def matrix(form: str, seed: str | None, remotes: tuple[Path, ...], record: Path 
     if record is not None:
         told = list(valid(record))
         selection = plan.select(words, seed, plan.recorded_remotes(told))
-        lines = plan.chosen(told, selection)
-        _show(lines, form)
-        otherwise = [line for line in lines if _judged_otherwise(line)]
-        for line in otherwise:
-            ERR.print(f"! {of_line.name(line['cell'])}: this lab judges otherwise what is recorded there")
-        sys.exit(1 if otherwise or any(map(of_line.unexpected, lines)) else 0)
+        _show_again(plan.chosen(told, selection), lambda lines: _show(lines, form))
     selection, why = labs.selected(words, seed, remote.declared(remotes))
     _run(selection, why, None, lambda lines: _show(lines, form))
+
+
+def _show_again(lines: list[dict[str, Any]], show: Callable[[list[dict[str, Any]]], None]) -> NoReturn:
+    """Shows the selected cells of a record and which of them this lab judges otherwise, and exits."""
+    if not lines:
+        raise LabError("nothing to show: the record has no cell of the selection")
+    show(lines)
+    otherwise = [line for line in lines if _judged_otherwise(line)]
+    for line in otherwise:
+        ERR.print(f"! {of_line.name(line['cell'])}: this lab judges otherwise what is recorded there")
+    sys.exit(1 if otherwise or any(map(of_line.unexpected, lines)) else 0)
 
 
 def _run(
@@ -230,9 +236,7 @@ def pairs(
             OUT.print(pairing.table(lines, found, list(GENERATIONS), OUT.width))
 
     if record is not None:
-        lines = wanted.chosen(valid(record))
-        show(lines)
-        sys.exit(1 if any(map(of_line.unexpected, lines)) else 0)
+        _show_again(wanted.chosen(valid(record)), show)
     names = ",".join(generation.name for generation in wanted.generations)
     selection, why = labs.selected({"generations": names, **places})
     _run(selection, why, wanted.cases(selection.places), show)

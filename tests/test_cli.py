@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "record.jsonl"
+PAIRS = RECORD.with_name("record-pairs.jsonl")
 
 
 @pytest.fixture
@@ -139,6 +140,23 @@ def test_a_record_that_was_tampered_with_fails(command, tmp_path) -> None:  # ty
     code, _, err = command("matrix", "--record", str(tampered))
     assert code == 1
     assert "judges otherwise" in err
+
+
+def test_a_record_of_pairs_that_was_tampered_with_fails(command, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    tampered = tmp_path / "tampered.jsonl"
+    of_view = [line for line in PAIRS.read_text("utf-8").splitlines() if '"behaviour": "P-view"' in line]
+    tampered.write_text("\n".join(of_view).replace('"outcome": "error"', '"outcome": "works"') + "\n", "utf-8")
+    code, _, err = command("pairs", "--record", str(tampered), "--feature", "view")
+    assert code == 1
+    assert "judges otherwise" in err
+
+
+@pytest.mark.parametrize("words", [("matrix", "--behaviours", "H-v3-update"), ("pairs", "--feature", "plain")])
+def test_a_record_without_a_cell_of_the_selection_is_told_in_one_line(command, tmp_path, words) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "empty.jsonl").touch()
+    code, out, err = command(*words, "--record", str(tmp_path / "empty.jsonl"))
+    assert (code, out, len(err.splitlines())) == (3, "", 1)
+    assert "the record has no cell of the selection" in err
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b'{"type": "cell", "schema": "x"}\n', b"[1]\n", b"no json\n\n"])
