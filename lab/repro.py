@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -72,13 +73,30 @@ def _told(step: StepResult) -> list[str]:
     """A wrong read, of many filters in one statement the first wrong one alone; then its rows and the right ones."""
     assert isinstance(step.answer, Rows)
     statement, rows, right = step.statement, step.answer.rows, step.truth or ()
-    for one in statement.split(ALL) if ALL in statement else ():
-        name = one[len("SELECT '") : one.index("' AS ")]
+    filters = _filters(statement)
+    for name, one in filters.items():
         here, there = (tuple(row for row in some if row[0] == name) for some in (rows, right))
         if not same_rows(here, there):
-            statement, rows, right = one, here, there
+            first = 0 if ALL in statement else 1  # PyIceberg's own call returns no filter's name
+            statement, rows, right = one, *(tuple(row[first:] for row in some) for some in (here, there))
             break
     return [f"{statement};", f"-- returned {sorted(rows, key=str)}", f"-- instead of {sorted(right, key=str)}"]
+
+
+def _filters(statement: str) -> dict[str, str]:
+    """Of many filters in one statement each alone, by its name: in SQL, or as PyIceberg's users call it."""
+    if ALL in statement:
+        return {one[len("SELECT '") : one.index("' AS ")]: one for one in statement.split(ALL)}
+    if not statement.startswith("filters("):
+        return {}
+    call = ast.parse(statement, mode="eval").body
+    assert isinstance(call, ast.Call)
+    args = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+    table, key = f"{args['namespace']}.{args['table']}", args["key"]
+    return {
+        name: f"catalog.load_table('{table}').scan(row_filter={said!r}, selected_fields=({key!r},)).to_arrow()"
+        for name, said in args["filters"].items()
+    }
 
 
 def _table(behaviour: Behaviour, variant: Variant, seed: str) -> list[str]:

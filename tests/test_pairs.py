@@ -271,6 +271,15 @@ def test_a_script_has_the_wrong_filter_alone_and_what_it_returned() -> None:
     assert not any("SELECT *" in statement for statement in told)
 
 
+def test_a_script_asks_pyiceberg_the_wrong_filter_alone_as_its_users_do() -> None:
+    told = repro.script(line(case("plain", DUCKDB, "pyiceberg-0.12.0"), {"filters": Rows((), ())})).splitlines()
+    assert told[-3:] == [
+        "catalog.load_table('{namespace}.{table_name}').scan(row_filter='n = 30', selected_fields=('id',)).to_arrow();",
+        "-- returned []",
+        "-- instead of [(3,)]",
+    ]
+
+
 MOST_STATEMENTS = 12
 
 
