@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema
 import pytest
 from rich.console import Console
-from test_pairs import FakeCatalog
+from test_pairs import FakeCatalog, declared
 from test_run import FakeLab
 
 from lab import repro
@@ -45,7 +45,7 @@ from lab.records.compare import compare
 from lab.records.meeting import Meetings, left
 from lab.records.record import Recorder, as_json, recorded, schema
 from lab.records.redact import Redactor
-from lab.records.verdict import judge, meetings
+from lab.records.verdict import PLAIN_READ, judge, meetings
 from lab.report import matrix
 from lab.report import pairs as report
 from lab.report.line import failing, refusals
@@ -416,6 +416,34 @@ def test_the_chooser_counts_races_in_either_order() -> None:
 def test_the_report_says_who_retried() -> None:
     text = report.markdown([line(seen(case("race-insert")))], [], list(GENERATIONS))
     assert "| duckdb-1.5.5 | 6 of 6 done, 6 of them after a 409 |" in text
+
+
+def test_who_cannot_write_is_in_no_race() -> None:
+    lines = [line(seen(case("race-insert-v3"))), line(unable(case("race-insert-v3", PYICEBERG, PYICEBERG)))]
+    assert [result(told) for told in lines] == [Result.RIGHT, Result.WRITER_CANNOT]
+    assert lines[1]["meetings"]["rounds"] == 1
+    text = report.markdown(lines, [], list(GENERATIONS))
+    assert "at the same moment: 1 races; rows lost, doubled, or there though their statement was refused in 0" in text
+    assert "3 of 3 rounds met" in text
+
+
+def unable(case: Case) -> Observation:
+    """The case as it goes where its writer fails at once, as declared."""
+    step = case.steps[0]
+    failed = StepResult(step.name, case.writer.name, "append()", 0.1, declared(case), change=step.change)
+    plain = StepResult(PLAIN_READ, case.writer.name, "SELECT 1", 0.1, Rows())
+    return Observation(case.cell, (failed, plain), {}, {}, DUCKDB, 0.2)
+
+
+def test_a_refusal_is_told_in_the_words_by_which_it_is_known() -> None:
+    message = f"Failed to commit:{' and so on' * 50} (Conflict_409) {'of something ' * 50}"
+    conflict = Failure((Cause("a.Outer", "Writing job aborted"), Cause("_duckdb.TransactionException", message)))
+    told = line(seen(case("race-insert"), lambda table, change: conflict))
+    shown = report.markdown([told], [], list(GENERATIONS))
+    (words,) = re.findall("`(_duckdb.TransactionException: .*)`", shown)
+    assert "(Conflict_409)" in words
+    assert "Writing job aborted" not in shown
+    assert len(words) < 300
 
 
 def test_a_script_has_the_lost_round_alone_and_says_that_it_is_of_two_at_once() -> None:

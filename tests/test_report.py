@@ -8,6 +8,7 @@ from rich.console import Console
 
 from lab.model import Cause, Column, Failure, Rows
 from lab.report import state
+from lab.report.line import short
 
 
 def shown(what: object) -> str:
@@ -23,6 +24,12 @@ def test_brackets_in_names_and_values_are_data() -> None:
     assert "VARCHAR[]" in text
     assert "[/red]" in text
     assert "2 rows" in text
+
+
+def test_a_cause_in_short_has_no_stack_of_native_code() -> None:
+    assert short("IO Error: no such file\n\nStack Trace:\n\n/lib/duckdb.so(_ZN6duckdb9Exception) [0x7f]") == (
+        "IO Error: no such file"
+    )
 
 
 def test_a_chain_keeps_every_class_and_message() -> None:

@@ -80,6 +80,22 @@ def root_cause(line: Line) -> str:
     return short(chain(line)[-1]) if chain(line) else ""
 
 
+def refused(step: Mapping[str, Any], known: Refusal) -> str:
+    """By which of its causes a refused statement's refusal is known, cut around the words that tell it."""
+    (cls, words), *_ = known.failure.causes
+    causes = (c for c in step["failure"] if f".{c['class']}".endswith(f".{cls}") and words in c["message"])
+    cause = next(causes)
+    return f"{cause['class']}: {_around(words, cause['message'])}"
+
+
 def short(text: str, limit: int = 250) -> str:
-    flat = " ".join(text.split())
+    """In one line of so many signs, without the stack of native code that DuckDB's messages end with."""
+    flat = " ".join(text.partition("Stack Trace:")[0].split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def _around(words: str, text: str, limit: int = 250) -> str:
+    """A text shortened so that these words of it stay: from its beginning, or else from half that before them."""
+    flat = " ".join(text.split())
+    place = flat.index(words)
+    return short(flat, limit) if place + len(words) < limit else f"…{short(flat[place - limit // 2 :], limit)}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -17,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from lab.behaviours import BEHAVIOURS
-from lab.model import ENGINES, NOBODY
+from lab.model import ENGINES, NOBODY, Refusal
 from lab.records.record import recorded
 from lab.records.verdict import broken, otherwise
 from lab.report import traps
-from lab.report.line import Line, expected, failure, name, refusals, root_cause, rule, short, unexpected
+from lab.report.line import Line, expected, failure, name, refusals, refused, root_cause, rule, unexpected
 
 # outcome → how it shows: word and colour. Short, as nine of them stand side by side.
 _OUTCOMES = {
@@ -201,8 +200,7 @@ def _notes(lines: Sequence[Line]) -> list[Text]:
         notes += _cures(failed[0], pages)
     for (by, reason), told in _refused(lines).items():
         head = f"refused in a race ({_count(len(told), 'statement')}, {by}): "
-        cause = short(f"{told[0]['failure'][0]['class']}: {told[0]['failure'][0]['message']}")
-        notes.append(Text.assemble((head, "yellow"), f"{cause}. {reason}"))
+        notes.append(Text.assemble((head, "yellow"), f"{refused(*told[0])}. {reason}"))
     for (what, why, cause), differing in _differing(lines).items():
         who = ", ".join(name(line["cell"]).rstrip("]").partition(" [")[2] for line in differing)
         notes.append(
@@ -253,12 +251,12 @@ def _failing(lines: Sequence[Line]) -> dict[tuple[str, str, str], list[Line]]:
     return grouped
 
 
-def _refused(lines: Sequence[Line]) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+def _refused(lines: Sequence[Line]) -> dict[tuple[str, str], list[tuple[Line, Refusal]]]:
     """The refused statements of races, by who was refused and the reason that is declared for it."""
-    grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    grouped: dict[tuple[str, str], list[tuple[Line, Refusal]]] = {}
     for line in lines:
         for step, known in refusals(line):
-            grouped.setdefault((step["by"], known.reason), []).append(step)
+            grouped.setdefault((step["by"], known.reason), []).append((step, known))
     return grouped
 
 

@@ -13,7 +13,7 @@ from lab.behaviours import BEHAVIOURS
 from lab.behaviours.pairs.race import SECOND, Race
 from lab.records.meeting import CONFLICT, Meetings
 from lab.report import matrix, traps
-from lab.report.line import Line, expected, failing, refusals, short, unexpected
+from lab.report.line import Line, expected, failing, refusals, refused, unexpected
 
 READS = ("others", "whole", "filters")  # the reader's steps, in their order
 
@@ -291,16 +291,14 @@ def _races(lines: Sequence[Line]) -> list[str]:
     """Who retries when another writer came first, who is refused, and in which words."""
     said: dict[tuple[str, str], list[Line]] = {}
     words: dict[tuple[str, str], tuple[str, list[str]]] = {}
-    for line in lines:
-        if result(line) is Result.WRITER_CANNOT:
-            continue
+    ran = [line for line in lines if result(line) is not Result.WRITER_CANNOT]
+    for line in ran:
         for step in line["steps"]:
             if "change" in step:
                 said.setdefault((step["by"], step["name"].partition("-")[0]), []).append(step)
         for step, known in refusals(line):
-            cause = step["failure"][0]
-            told = short(f"{cause['class']}: {cause['message']}")
-            words.setdefault((known.reason, cause["class"]), (told, []))[1].append(step["by"])
+            told = refused(step, known)
+            words.setdefault((known.reason, told.partition(":")[0]), (told, []))[1].append(step["by"])
     if not said:
         return []
     what = list(dict.fromkeys(op for _, op in said))
@@ -311,10 +309,10 @@ def _races(lines: Sequence[Line]) -> list[str]:
         f"- {reason[0].upper()}{reason[1:]} ({', '.join(dict.fromkeys(who))}): `{one}`"
         for (reason, _), (one, who) in words.items()
     ]
-    lost = sum(result(line) is Result.WRONG for line in lines)
+    lost = sum(result(line) is Result.WRONG for line in ran)
     head = (
-        f"Each two that can write, at one table at the same moment: {len(lines)} races; rows lost, doubled, or there "
-        f"though their statement was refused in {lost} of them. {sum(map(_meetings, lines), Meetings())}: each "
+        f"Each two that can write, at one table at the same moment: {len(ran)} races; rows lost, doubled, or there "
+        f"though their statement was refused in {lost} of them. {sum(map(_meetings, ran), Meetings())}: each "
         "statement began before the other had ended, else the round is repeated, twice at most. The statements of "
         "each writer, over all its races:"
     )
