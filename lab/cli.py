@@ -227,7 +227,7 @@ def pairs(
         if script:
             print("\n\n".join(repro.script(line) for line in lines if line["outcome"] != "works"))
             return
-        found = pairing.choices(lines, wanted.writers, wanted.readers)
+        found = pairing.choices(lines, wanted.writers, wanted.readers, wanted.wordless)
         if form == "json":
             print(json.dumps({"cells": lines, "choices": [asdict(c) for c in found]}, indent=1, ensure_ascii=False))
         elif form == "markdown":

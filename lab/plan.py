@@ -15,7 +15,20 @@ from lab.behaviours.pairs.race import Race
 from lab.catalogs import profile
 from lab.engines import GENERATIONS, LIBRARY
 from lab.errors import UsageError
-from lab.model import ENGINES, NOBODY, OWN, SAME, Behaviour, Cell, Generation, Step, Table, Variant, declared_name
+from lab.model import (
+    ENGINES,
+    NOBODY,
+    OWN,
+    SAME,
+    Behaviour,
+    Cell,
+    Generation,
+    Outcome,
+    Step,
+    Table,
+    Variant,
+    declared_name,
+)
 from lab.runtime.places import EMBEDDED, Places
 
 # One grammar everywhere: the command's and pytest's options, each a list of comma-separated globs.
@@ -164,22 +177,37 @@ class Pairs:
     @property
     def generations(self) -> tuple[Generation, ...]:
         """All that take part, be it because nobody selected can write a feature."""
-        taking_part = {*self.writers, *self.readers}
-        taking_part |= {writer.name for feature in self.features for writer in self._makers(feature)}
+        taking_part = {*self.writers, *self.readers, *(case.writer.name for case in self.cases(EMBEDDED))}
         return tuple(generation for name, generation in GENERATIONS.items() if name in taking_part)
 
+    @property
+    def wordless(self) -> dict[str, list[str]]:
+        """Each reader that has no words for some of the features, which it is not asked for, and their names."""
+        untold = {
+            name: [feature.name for feature in self.features if not feature.takes(GENERATIONS[name])]
+            for name in self.readers
+        }
+        return {name: features for name, features in untold.items() if features}
+
     def cases(self, places: Places) -> list[Case]:
-        """Each feature by each of its writers with each reader; who is to fail at writing does so alone."""
+        """Each feature by each of its writers with each reader; who is to fail at writing does so alone.
+
+        Where no selected writer can, each reader is asked all the same, of another one's table.
+        """
         found = []
-        writers, readers = ([GENERATIONS[name] for name in names] for names in (self.writers, self.readers))
+        readers = [GENERATIONS[name] for name in self.readers]
         spell = spelling(places)
         for feature in self.features:
             variant = next(v for v in feature.variants if v.name == (EVERY if self.full else QUICK))
+            writers = self.writers
             if isinstance(feature, Race):
                 pairs = self._rivals(feature)
+                writers = tuple(dict.fromkeys((*self.writers, *self.readers)))  # both write
             else:
-                pairs = [(w, reader) for w in self._makers(feature) for reader in readers if feature.takes(reader)]
-            pairs += [(writer, writer) for writer in writers if feature.refuses(writer)]
+                asked = [reader for reader in readers if feature.takes(reader)]
+                pairs = [(writer, reader) for writer in self._makers(feature) for reader in asked]
+                pairs = pairs or [(_stand_in(feature, variant, reader, places), reader) for reader in asked]
+            pairs += [(each, each) for name in writers if feature.refuses(each := GENERATIONS[name])]
             found += [_case(_spelled(feature, spell), variant, writer, reader, places) for writer, reader in pairs]
         return found
 
@@ -191,16 +219,10 @@ class Pairs:
         return [(a, b) for a, b in two if {(a.name, b.name), (b.name, a.name)} & chosen]
 
     def _makers(self, feature: Feature) -> list[Generation]:
-        """Who of the writers makes it; where none can, the first that can, so that every reader is asked.
-
-        A race is between those selected.
-        """
-        if isinstance(feature, Race):
-            return []
+        """Who of the writers makes it; what is of files the library does."""
         if feature.table.files:
             return [LIBRARY]
-        able = [generation for generation in GENERATIONS.values() if feature.makes(generation)]
-        return [generation for generation in able if generation.name in self.writers] or able[:1]
+        return [writer for name, writer in GENERATIONS.items() if name in self.writers and feature.makes(writer)]
 
     def chosen(self, lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """The cells of a record that this selection covers, in the plan's order."""
@@ -223,6 +245,16 @@ def select_pairs(feature: str | None, writer: str | None, reader: str | None, *,
         tuple(_named("reader", reader, engines)),
         full,
     )
+
+
+def _stand_in(feature: Feature, variant: Variant, reader: Generation, places: Places) -> Generation:
+    """Who makes a feature that no selected writer can: one whose table this reader is to read right, if there is one.
+
+    Else one writer's fault would be told of another one and the reader.
+    """
+    able = [generation for generation in GENERATIONS.values() if feature.makes(generation)]
+    told = ((each, feature.expectation(_case(feature, variant, each, reader, places).cell)) for each in able)
+    return next((each for each, expected in told if expected and expected.outcome is Outcome.WORKS), able[0])
 
 
 def _case(behaviour: Behaviour, variant: Variant, writer: Generation, reader: Generation, places: Places) -> Case:

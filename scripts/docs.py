@@ -156,7 +156,8 @@ def lines() -> list[dict[str, Any]]:
 def pairs() -> str:
     """docs/pairs.md: each feature's matrix of writers and readers, and the version chooser's lines."""
     wanted, lines = all_pairs(), all_pairs().chosen(recorded(PAIRS))
-    text = pairing.markdown(lines, pairing.choices(lines, wanted.writers, wanted.readers), list(GENERATIONS))
+    found = pairing.choices(lines, wanted.writers, wanted.readers, wanted.wordless)
+    text = pairing.markdown(lines, found, list(GENERATIONS))
     return "\n".join([text, *_every_operator(json.loads(FULL.read_text("utf-8"))), ""]) if FULL.exists() else text
 
 

@@ -47,7 +47,7 @@ from lab.run import Run
 from lab.runtime.places import EMBEDDED
 from lab.tables.rest import RestError
 
-DUCKDB, TRINO, SPARK = "duckdb-1.5.5", "trino-483", "spark-4.1.1+iceberg-1.12.0"
+DUCKDB, PYICEBERG, TRINO, SPARK = "duckdb-1.5.5", "pyiceberg-0.12.0", "trino-483", "spark-4.1.1+iceberg-1.12.0"
 BOOM = Failure((Cause("a.Boom", "no such luck"),))
 
 
@@ -216,18 +216,39 @@ def test_what_cannot_be_loaded_is_told_apart_from_a_column_and_from_a_filter() -
 
 
 def test_the_chooser_counts_what_is_read_and_names_what_is_not_and_who_wrote_instead() -> None:
-    wanted = select_pairs("plain,default-string,equality-deletes", "spark-4.1*1.12*", TRINO, full=False)
+    wanted = select_pairs("plain,default-string,default-number,equality-deletes", SPARK, TRINO, full=False)
     answers: dict[str, dict[str, Answer]] = {
         "P-default-string": {"filters": Rows((), ())},
         "P-equality-deletes": {"whole": BOOM},
     }
     lines = [line(c, answers.get(c.cell.behaviour, {})) for c in wanted.cases(EMBEDDED)]
-    (choice,) = report.choices(lines, wanted.writers, wanted.readers)
+    (choice,) = report.choices(lines, wanted.writers, wanted.readers, wanted.wordless)
     assert str(choice) == (
-        "spark-4.1.1+iceberg-1.12.0 → trino-483: reads 1 of 3; SILENTLY WRONG on default-string; fails on "
-        "equality-deletes (not read); written by duckdb-1.5.5 instead: default-string; written by "
-        "iceberg-java-1.11.0 instead: equality-deletes"
+        "spark-4.1.1+iceberg-1.12.0 → trino-483: reads 2 of 4; SILENTLY WRONG on default-string (by duckdb-1.5.5); "
+        "not read: equality-deletes (by iceberg-java-1.11.0); read as written by duckdb-1.5.5: default-number"
     )
+
+
+def test_a_stand_in_is_one_whose_table_the_reader_reads_right() -> None:
+    every_writer = select_pairs("partition-evolution-deletes", None, SPARK, full=False).cases(EMBEDDED)
+    (alone,) = select_pairs("partition-evolution-deletes", PYICEBERG, SPARK, full=False).cases(EMBEDDED)
+    assert every_writer[0].writer.name == DUCKDB
+    assert alone == every_writer[1], "what DuckDB makes of it nobody reads right"
+    lines = [line(c, {"whole": Rows((), ())} if c.writer.name == DUCKDB else {}) for c in every_writer]
+    told = f"{PYICEBERG} → {SPARK}: reads 1 of 1; read as written by {alone.writer.name}: partition-evolution-deletes"
+    assert str(report.choices(lines, [PYICEBERG], [SPARK], {})[0]) == told
+    (own,) = report.choices(lines, [DUCKDB], [SPARK], {})
+    assert str(own).endswith("SILENTLY WRONG on partition-evolution-deletes")
+
+
+def test_what_a_reader_has_no_words_for_is_named() -> None:
+    wanted = select_pairs("plain,view", "spark-4.1*1.12*", f"{PYICEBERG},{TRINO}", full=False)
+    lines = [line(c, {}) for c in wanted.cases(EMBEDDED)]
+    choices = report.choices(lines, wanted.writers, wanted.readers, wanted.wordless)
+    told = f"{SPARK} → {PYICEBERG}: reads 1 of 1; has no words for view"
+    assert [str(choice) for choice in choices if choice.reader == PYICEBERG] == [told]
+    view = report.markdown(lines, choices, list(GENERATIONS)).partition("## P-view")[2]
+    assert f"| {SPARK} | no words | right ! |" in view
 
 
 def test_who_cannot_write_is_asked_once_and_is_no_gap_of_the_readers() -> None:
@@ -237,7 +258,7 @@ def test_who_cannot_write_is_asked_once_and_is_no_gap_of_the_readers() -> None:
     assert [cell.reader for cell in spark] == [cell.writer for cell in spark]
     assert {cell.reader for cell in cells if cell.writer == DUCKDB} == set(wanted.readers)
     lines = [line(c, {"add": declared(c)} if c.writer.kind == "spark" else {}) for c in wanted.cases(EMBEDDED)]
-    choices = report.choices(lines, wanted.writers, wanted.readers)
+    choices = report.choices(lines, wanted.writers, wanted.readers, wanted.wordless)
     assert all(list(choice.results.values()) == [Result.RIGHT] for choice in choices)
     assert "| spark-4.1.1+iceberg-1.12.0 | writer cannot" in report.markdown(lines, choices, list(GENERATIONS))
 
@@ -272,7 +293,7 @@ def test_a_script_has_the_wrong_filter_alone_and_what_it_returned() -> None:
 
 
 def test_a_script_asks_pyiceberg_the_wrong_filter_alone_as_its_users_do() -> None:
-    told = repro.script(line(case("plain", DUCKDB, "pyiceberg-0.12.0"), {"filters": Rows((), ())})).splitlines()
+    told = repro.script(line(case("plain", DUCKDB, PYICEBERG), {"filters": Rows((), ())})).splitlines()
     assert told[-3:] == [
         "catalog.load_table('{namespace}.{table_name}').scan(row_filter='n = 30', selected_fields=('id',)).to_arrow();",
         "-- returned []",

@@ -79,6 +79,7 @@ class Choice:
     reader: str
     results: Mapping[str, Result]  # by feature
     instead: Mapping[str, str]  # feature → who wrote it
+    wordless: Sequence[str]  # features that the reader has no words for, so that it was not asked
     races: Mapping[str, Result]
     meetings: Meetings  # of all races
 
@@ -95,19 +96,30 @@ class Choice:
         told += [f"SILENTLY WRONG on {', '.join(wrong)}"] if wrong else []
         crashed = self._named(Result.CRASH)
         told += [f"crashes on {', '.join(crashed)}"] if crashed else []
-        failed = [f"{', '.join(names)} ({r})" for r in _FAILS if (names := self._named(r))]
-        told += [f"fails on {', '.join(failed)}"] if failed else []
-        for who in dict.fromkeys(self.instead.values()):
-            features = [feature for feature, by in self.instead.items() if by == who]
-            told.append(f"written by {who} instead: {', '.join(features)}")
+        told += [f"{r}: {', '.join(names)}" for r in _FAILS if (names := self._named(r))]
+        told += [f"has no words for {', '.join(self.wordless)}"] if self.wordless else []
+        right = {feature: by for feature, by in self.instead.items() if self.results[feature] is Result.RIGHT}
+        for who in dict.fromkeys(right.values()):
+            features = [feature for feature, by in right.items() if by == who]
+            told.append(f"read as written by {who}: {', '.join(features)}")
         return f"{self.writer} → {self.reader}: {'; '.join(told) or 'nothing was run'}"
 
     def _named(self, wanted: Result) -> list[str]:
-        return [feature for feature, found in {**self.results, **self.races}.items() if found is wanted]
+        """The features of which that is said; beside another writer's table who he is, as the fault may be his."""
+        return [
+            f"{feature} (by {self.instead[feature]})" if feature in self.instead else feature
+            for feature, found in {**self.results, **self.races}.items()
+            if found is wanted
+        ]
 
 
-def choices(lines: Iterable[Line], writers: Sequence[str], readers: Sequence[str]) -> list[Choice]:
-    """Each writer with each reader, over all features that the lines have."""
+def choices(
+    lines: Iterable[Line], writers: Sequence[str], readers: Sequence[str], wordless: Mapping[str, Sequence[str]]
+) -> list[Choice]:
+    """Each writer with each reader, over all features that the lines have.
+
+    wordless: the features that a reader has no words for, by its name (`lab.plan.Pairs.wordless`).
+    """
     seen: dict[tuple[str, str, str], Line] = {}
     races: dict[frozenset[str], dict[str, Result]] = {}
     together: dict[frozenset[str], Meetings] = {}
@@ -125,6 +137,7 @@ def choices(lines: Iterable[Line], writers: Sequence[str], readers: Sequence[str
     return [
         replace(
             _choice(seen, features, writer, reader),
+            wordless=wordless.get(reader, ()),
             races=races.get(frozenset((writer, reader)), {}),
             meetings=together.get(frozenset((writer, reader)), Meetings()),
         )
@@ -150,14 +163,15 @@ def _choice(
 ) -> Choice:
     results, instead = {}, {}
     for id in features:
-        there = [w for (f, w, r) in seen if f == id and r == reader]
+        there = {w: result(line) for (f, w, r), line in seen.items() if f == id and r == reader}
         if not there:
             continue
-        who, name = writer if writer in there else there[0], id.removeprefix("P-")
-        results[name] = result(seen[id, who, reader])
+        right = (w for w, found in there.items() if found is Result.RIGHT)
+        who, name = writer if writer in there else next(right, next(iter(there))), id.removeprefix("P-")
+        results[name] = there[who]
         if who != writer:
             instead[name] = who
-    return Choice(writer, reader, results, instead, {}, Meetings())
+    return Choice(writer, reader, results, instead, (), {}, Meetings())
 
 
 def table(lines: Sequence[Line], found: Sequence[Choice], order: Sequence[str], width: int) -> RenderableType:
@@ -176,8 +190,10 @@ def markdown(lines: Sequence[Line], found: Sequence[Choice], order: Sequence[str
     blocks += [f"- {c}" for c in found]
     blocks += ["", *_races([line for line in lines if raced(line)])]
     blocks += _growth(lines)
+    wordless = {(f"P-{name}", choice.reader) for choice in found for name in choice.wordless}
     for id in dict.fromkeys(line["cell"]["behaviour"] for line in lines):
-        blocks += ["", *_feature(id, [line for line in lines if line["cell"]["behaviour"] == id], order)]
+        own = [line for line in lines if line["cell"]["behaviour"] == id]
+        blocks += ["", *_feature(id, own, order, [reader for feature, reader in wordless if feature == id])]
     return "\n".join([*blocks, ""])
 
 
@@ -249,10 +265,10 @@ def _loudest(lines: Sequence[Line]) -> list[str]:
     return ["## Silently wrong, and crashes", "", *(rows or ["None."]), "", why, ""]
 
 
-def _feature(id: str, lines: Sequence[Line], order: Sequence[str]) -> list[str]:
+def _feature(id: str, lines: Sequence[Line], order: Sequence[str], wordless: Sequence[str]) -> list[str]:
     by_pair = {(line["cell"]["writer"], line["cell"]["reader"]): line for line in lines}
     writers = [n for n in order if any(w == n for w, _ in by_pair)]
-    readers = [n for n in order if any(r == n for _, r in by_pair)]
+    readers = [n for n in order if n in wordless or any(r == n for _, r in by_pair)]
     title = BEHAVIOURS[id].title if id in BEHAVIOURS else ""
     rows = [f"## {id}: {title}", "", "| written by | " + " | ".join(r.replace("+", "<br>") for r in readers) + " |"]
     rows.append("|" + " --- |" * (len(readers) + 1))
@@ -261,8 +277,8 @@ def _feature(id: str, lines: Sequence[Line], order: Sequence[str]) -> list[str]:
         if own is not None and result(own) is Result.WRITER_CANNOT:
             rows.append(f"| {writer} | " + " | ".join("writer cannot" for _ in readers) + " |")
             continue
-        squares = (by_pair.get((writer, reader)) for reader in readers)
-        rows.append(f"| {writer} | " + " | ".join(_square(line) for line in squares) + " |")
+        squares = ("no words" if reader in wordless else _square(by_pair.get((writer, reader))) for reader in readers)
+        rows.append(f"| {writer} | {' | '.join(squares)} |")
     return rows
 
 
