@@ -221,7 +221,7 @@ def pages() -> dict[str, str]:
     return {
         "matrix.md": matrix(),
         "pairs.md": pairs(),
-        "findings.md": pairing.findings([line for line in lines() if line["type"] == "cell"], script),
+        "findings.md": pairing.findings([line for line in recorded(PAIRS) if line["type"] == "cell"], script),
         "encodings.md": encodings(),
         "permissions.md": permissions(),
         "measured.md": measured(),

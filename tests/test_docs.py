@@ -25,6 +25,15 @@ def test_the_pages_show_what_the_data_say() -> None:
         assert (ROOT / "docs" / name).read_text("utf-8") == text, f"{name}: run python scripts/docs.py"
 
 
+def test_findings_are_of_pairs_alone_and_of_all_that_they_show() -> None:
+    text = docs.pages()["findings.md"]
+    shown = {"silently-wrong", "crash", "error"}
+    failing = [line for line in docs.recorded(docs.PAIRS) if line["type"] == "cell" and line["outcome"] in shown]
+    assert {feature for line in failing if f"{(feature := line['cell']['behaviour'])} by " not in text} == set()
+    scripts = "".join(re.findall(r"```sql\n(.*?)```", text, re.DOTALL))
+    assert not re.search(r"\b[A-Z]\w*_[0-9A-F]{8}\b", scripts), "one run's own namespace"
+
+
 def test_the_page_of_encodings_hides_no_older_generation_that_reads_most() -> None:
     read_all = {
         ("E", "w", "old"): {"int": True, "string": True, "uuid": False},

@@ -200,16 +200,15 @@ def markdown(lines: Sequence[Line], found: Sequence[Choice], order: Sequence[str
 def findings(lines: Sequence[Line], script: Callable[[Line], str]) -> str:
     """What pairs show that none of the documents mentions: cause, code, and the few statements that show it alone.
 
-    Of `lines` of all records, those of traps that no documented behaviour meets; what is merely not supported is left
-    to the matrix. `script` tells the statements of a cell (`lab/repro.py`).
+    `lines` are of pairs alone, none of whose features a document mentions; what is merely not supported is left to the
+    matrix. `script` tells the statements of a cell (`lab/repro.py`).
     """
     head = "Of the pairs in [record-pairs.jsonl](record-pairs.jsonl), the silently wrong first. Each has its page in"
     blocks = ["# Findings that no document mentions", f"{head} [traps](traps/README.md)."]
     found = []
     for page in traps.pages(lines).values():
-        own = [line for line in page.failing if line["cell"]["behaviour"].startswith("P-")]
-        told = [line for line in own if line["outcome"] in _FOUND]
-        if told and all(behaviour.document is None for behaviour in page.behaviours):
+        told = [line for line in page.failing if line["outcome"] in _FOUND]
+        if told:
             found.append((min(_FOUND.index(line["outcome"]) for line in told), page, told))
     for worst, page, told in sorted(found, key=lambda one: one[0]):
         first = next(line for line in told if line["outcome"] == _FOUND[worst])
