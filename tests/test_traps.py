@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import shlex
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -17,12 +18,13 @@ from classfile import methods
 from lab.behaviours import BEHAVIOURS
 from lab.engines import GENERATIONS, spark, trino
 from lab.model import ENGINES, Expect, Generation, Trap, Variant, Where
-from lab.plan import cases, control_of, select
+from lab.plan import cases, control_of, select, select_pairs
 from lab.provision import Cache, NotProvided
 from lab.report import matrix, traps, why
 from lab.report.cures import ways
 from lab.report.line import FAILED, Line, chain, expected, name, short
 from lab.repro import script
+from lab.runtime.places import EMBEDDED
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -297,6 +299,21 @@ def test_a_page_is_short_and_says_all_that_a_user_asks(page: traps.Page) -> None
     for word in ("**Fails on**", "**Cause**", "**Code**", "**Cure**", "**Source**", "**See it**"):
         assert word in text
     assert len([line for line in text.splitlines() if line.strip()]) <= 18  # a dozen, and one for each more cure
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+def test_a_page_is_seen_by_a_command_that_runs_its_cell(page: traps.Page) -> None:
+    (see,) = re.findall(r"\*\*See it\*\* `iceberg-lab (.*)`", traps.markdown(page))
+    command, *words = shlex.split(see)
+    options = {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}
+    cell = page.failing[0]["cell"]
+    if command == "pairs":
+        picked = [options.get(name) for name in ("feature", "writer", "reader")]
+        planned = select_pairs(*picked, full=False).cases(EMBEDDED)
+    else:
+        planned = cases(select(dict(options)))
+    key = ("behaviour", "variant", "writer", "reader", "store")
+    assert [cell[k] for k in key] in [[getattr(case.cell, k) for k in key] for case in planned]
 
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)

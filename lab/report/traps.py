@@ -226,7 +226,8 @@ def markdown(page: Page) -> str:
     feature = BEHAVIOURS[cell["behaviour"]]
     see = f"matrix --behaviours {cell['behaviour']} --generations '{who}'{store}"
     if isinstance(feature, Feature):
-        see = f"pairs --feature {feature.name} --writer '{cell['writer']}' --reader '{cell['reader']}'"
+        writer = "" if feature.table.files else f" --writer '{cell['writer']}'"  # the library, which nobody selects
+        see = f"pairs --feature {feature.name}{writer} --reader '{cell['reader']}'"
     parts.append(f"**See it** `iceberg-lab {see}`")
     return "\n\n".join(parts) + "\n"
 
