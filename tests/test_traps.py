@@ -34,6 +34,7 @@ import docs  # noqa: E402 - a script, found by its folder
 LINES = [line for line in docs.lines() if line["type"] == "cell"]
 FAILING = [line for line in LINES if line["outcome"] in FAILED]
 PAGES = traps.pages(LINES)
+SPARK, TRINO = "spark-4.1.1+iceberg-1.12.0", ("trino-476", "trino-483")
 
 
 def line_of(behaviour: str, variant: str, reader: str) -> Line:
@@ -328,6 +329,12 @@ def test_a_page_tells_a_wording_once_and_of_every_generation_why_it_fails_so(pag
     assert all(generation in text for generation in page.generations)
     worded = [w for w in page.wordings if not w.endswith(": ")]  # else there are no words but a class's name
     assert [w for w in worded if w and text.count(short(w)) > 1] == [], "said twice"
+
+
+def test_the_same_works_on_who_writes_it_where_writing_fails() -> None:
+    view = ("spark-3.5.6+iceberg-1.10.0", "spark-4.0.1+iceberg-1.10.0", "spark-4.1.1+iceberg-1.11.0", SPARK, *TRINO)
+    assert PAGES["spark-no-view"].works == view
+    assert {"spark-4.1.1+iceberg-1.11.0", "trino-483"} <= set(PAGES["pyiceberg-core"].works)
 
 
 def test_a_page_says_which_generation_fails_for_which_encoding() -> None:

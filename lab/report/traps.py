@@ -15,9 +15,12 @@ from typing import Any
 
 from lab.behaviours import BEHAVIOURS
 from lab.behaviours.pairs.feature import Feature
+from lab.behaviours.pairs.race import Race
 from lab.model import Behaviour, Cure, Trap, Variant
 from lab.report.cures import Way, ways
 from lab.report.line import FAILED, Line, chain, expected, failing, name, short
+
+_Asked = dict[tuple[str, ...], list[tuple[str, bool]]]  # what was done → by whom, and whether it works
 
 
 @dataclass(frozen=True)
@@ -150,9 +153,10 @@ def pages(lines: Iterable[Line]) -> dict[str, Page]:
         told = expected(line)
         if told and told.trap and line["outcome"] in FAILED:
             seen.setdefault(told.trap.id, (told.trap, []))[1].append(line)
-    asked: dict[tuple[str, ...], list[Line]] = {}  # looked up by each page
+    asked: _Asked = {}  # looked up by each page
     for line in cells:
-        asked.setdefault(_statement(line), []).append(line)
+        for what, who, did in _did(line):
+            asked.setdefault(what, []).append((who, did))
     works = working(cells)
     found = {}
     for i, (trap, shown) in sorted(seen.items()):
@@ -340,15 +344,43 @@ def _undocumented(line: Line) -> bool:
     return BEHAVIOURS[line["cell"]["behaviour"]].document is None
 
 
-def _works(shown: Sequence[Line], asked: Mapping[tuple[str, ...], Sequence[Line]]) -> tuple[str, ...]:
-    """Generations in which all that fails here works: the same behaviours and variants, of the same writers."""
+def _works(shown: Sequence[Line], asked: _Asked) -> tuple[str, ...]:
+    """Generations in which all that fails here works: the same behaviours and variants, of the same writers.
+
+    Of what fails while it is written those that write it, whoever reads it.
+    """
     failed = {line["cell"]["reader"] for line in shown}
     seen: dict[str, bool] = {}
-    for line in (line for tried in {_statement(line) for line in shown} for line in asked[tried]):
-        if line["outcome"] != "not-run":
-            reader = line["cell"]["reader"]
-            seen[reader] = seen.get(reader, True) and line["outcome"] == "works"
-    return tuple(sorted(reader for reader, all_work in seen.items() if all_work and reader not in failed))
+    for tried in {_written(line) if _while_written(line) else _statement(line) for line in shown}:
+        for who, did in asked[tried]:
+            seen[who] = seen.get(who, True) and did
+    return tuple(sorted(who for who, all_work in seen.items() if all_work and who not in failed))
+
+
+def _did(line: Line) -> Iterator[tuple[tuple[str, ...], str, bool]]:
+    """What a cell shows to be done or to fail, and whose it is."""
+    cell = line["cell"]
+    if line["outcome"] == "not-run":
+        return
+    yield _statement(line), cell["reader"], line["outcome"] == "works"
+    feature = BEHAVIOURS.get(cell["behaviour"])
+    if isinstance(feature, Feature):
+        for writer in {cell["writer"], *([cell["reader"]] if isinstance(feature, Race) else [])}:
+            yield _written(line), writer, not _while_written(line)
+
+
+def _while_written(line: Line) -> bool:
+    """Whether a cell is of a feature, and failed in a writer's statement."""
+    feature = BEHAVIOURS.get(line["cell"]["behaviour"])
+    if not isinstance(feature, Feature) or line["outcome"] not in FAILED:
+        return False
+    step, reads = failing(line), {step.name for step in feature.steps if step.second}
+    return step is not None and ("change" in step or step["name"] not in reads)
+
+
+def _written(line: Line) -> tuple[str, ...]:
+    cell = line["cell"]
+    return cell["behaviour"], cell["variant"], cell["store"]
 
 
 def _statement(line: Line) -> tuple[str, ...]:
