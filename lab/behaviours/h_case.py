@@ -103,7 +103,8 @@ IN_ANOTHER_CASE = Trap(
     },
     remedy="look first whether it is there at all (SHOW SCHEMAS, SHOW TABLES: a misspelt name or another catalog fails "
     "with the same words); write it as it is stored there (quotes change nothing), and where Trino is among the "
-    "engines give tables names in lower case: every engine here finds those",
+    "engines give tables names in lower case: every engine here finds those. If it is a view, take an engine that "
+    "reads views: DuckDB and Spark 3.2 ask the catalog for tables alone",
 )
 NOT_FOUND = {
     "spark-3.2*": Chain((("org.apache.spark.sql.AnalysisException", "Table or view not found: lab."),), whole=True),

@@ -7,7 +7,7 @@ from typing import Any
 
 from lab.behaviours.pairs.feature import create, feature, insert, on
 from lab.behaviours.pairs.filters import Filter
-from lab.behaviours.pairs.known import DECIMALS_IN, Wrongly, not_keeps_null
+from lab.behaviours.pairs.known import LONGER_DECIMAL, Wrongly, not_keeps_null
 from lab.model import Chain, Expect, Outcome, Step, Trap
 
 INTS = (("id", "int"), ("n", "int"))
@@ -157,7 +157,7 @@ WIDEN = feature(
     ),
     source="trinodb/trino#29802; apache/iceberg#16343",
     expect=(
-        DECIMALS_IN,
+        LONGER_DECIMAL,
         Expect(
             Outcome.ERROR,
             "DuckDB annotates its integers in Parquet as INT(32, signed), which Iceberg's own writer leaves out; the "

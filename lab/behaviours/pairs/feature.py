@@ -43,6 +43,7 @@ class Feature(Behaviour):
     """
 
     cannot: tuple[Expect, ...] = ()  # who is seen to fail at writing it
+    without: str = ""  # globs of those to whom the words mean something else, so that another one's table is read
 
     @property
     def name(self) -> str:
@@ -66,7 +67,7 @@ class Feature(Behaviour):
     def _has_words(self, generation: Generation) -> bool:
         steps = [step for step in self.steps if not step.second and not step.optional and step.look is None]
         said = generation.kind in self.kinds and all(step.statement(generation.kind) for step in steps)
-        return said and not self.table.files
+        return said and not self.table.files and not matches_globs(self.without, generation.name)
 
 
 def feature(
@@ -81,6 +82,7 @@ def feature(
     new: Sequence[str] = (),
     filters: Sequence[Filter] = (),
     cannot: Sequence[Expect] = (),
+    without: str = "",
     expect: Sequence[Expect | Wrongly] = (),
     whole: Step | None = None,
     files: tuple[DataFile | DeleteFile, ...] = (),
@@ -91,8 +93,8 @@ def feature(
 
     columns: (name, Iceberg type) as the last step leaves them, `id` among them. new: those that the feature is
     about, which a reader may know nothing of. cannot: whose failure while writing is expected, generation by
-    generation; who has no words in `steps` does not write at all. files: the library registers them instead (`table`
-    has what else is declared of the table). whole: instead of SELECT *.
+    generation; who has no words in `steps` does not write at all, nor do those of `without`. files: the library
+    registers them instead (`table` has what else is declared of the table). whole: instead of SELECT *.
     """
     assert len(filters) <= 6, "at most six: every reader asks them of every writer's table"
     if version == 3:
@@ -137,6 +139,7 @@ def feature(
         family=FAMILY,
         kinds=ENGINES,
         cannot=refused,
+        without=without,
     )
 
 

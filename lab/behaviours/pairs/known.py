@@ -128,19 +128,20 @@ def not_keeps_null(column: str, *lacking: int) -> Wrongly:
     )
 
 
-DECIMALS_IN = Expect(
+LONGER_DECIMAL = Expect(
     Outcome.ERROR,
-    "PyIceberg makes an Arrow array of the values, and Arrow takes the precision of the first one for that of all: a "
-    "longer one does not fit",
+    "PyIceberg makes Arrow values of a filter's decimals with the type that the column has in the file, which was "
+    "shorter before the column was widened: a longer value does not fit, though no row of that file can have it. Arrow "
+    "speaks of a first element, which has nothing to do with it",
     generations="pyiceberg-*",
     at="filters",
     failure=Chain((("pyarrow.lib.ArrowInvalid", "does not fit into precision inferred from first array element"),)),
     trap=Trap(
-        "pyiceberg-decimal-in",
-        "PyIceberg's IN with decimals of different lengths fails",
+        "pyiceberg-longer-decimal",
+        "PyIceberg fails to compare with a decimal that is longer than the column was in an old file",
         r"does not fit into precision inferred from first array element",
         "pyiceberg.io.pyarrow._ConvertToArrowExpression.visit_in",
-        remedy="write it as `d = 2.50 or d = 1234567890.25`",
+        remedy="rewrite the old files (rewrite_data_files with rewrite-all), or filter in Arrow what scan() returns",
     ),
 )
 
@@ -165,6 +166,8 @@ DROPPED_COLUMN_TRINO = replace(
     title="Trino can't read a table whose equality deletes go by a column that was dropped",
     symptom=r"Types\$NestedField\.fieldId\(\)\" because \"column\" is null",
     code="io.trino.plugin.iceberg.IcebergUtil.getColumnHandle",
+    remedy="read it with Spark and Iceberg 1.11 or newer; or compact the table (rewrite_data_files with "
+    "delete-file-threshold 1) before the column is dropped",
 )
 
 

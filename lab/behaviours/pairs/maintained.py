@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lab.behaviours.pairs.deletes import DELETE, FILTERS, INTS, LEFT, NAMES, ROWS
-from lab.behaviours.pairs.feature import Feature, feature, insert, on
+from lab.behaviours.pairs.feature import Feature, feature, insert
 from lab.behaviours.pairs.known import DELETE_PATHS
 from lab.model import Expect, Step
 
@@ -33,14 +33,30 @@ COMPACT = Step(
         "trino": "ALTER TABLE {table} EXECUTE optimize",
     },
 )
+# Of Trino seven days are the least, unless its session says otherwise; the table is some seconds old.
+AT_ONCE = Step(
+    "at-once",
+    {"spark": "SELECT 1", "trino": "SET SESSION lab.expire_snapshots_min_retention = '0s'"},
+)
+AT_ONCE_TOO = Step(
+    "at-once-too",
+    {"spark": "SELECT 1", "trino": "SET SESSION lab.remove_orphan_files_min_retention = '0s'"},
+)
 EXPIRE = Step(
     "expire",
     {
         "spark": "CALL lab.system.expire_snapshots(table => '{namespace}.{table_name}', "
         "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1)",
-        "trino": "ALTER TABLE {table} EXECUTE expire_snapshots(retention_threshold => '7d')",
+        "trino": "ALTER TABLE {table} EXECUTE expire_snapshots(retention_threshold => '0s')",
     },
-    on("expire_snapshots"),
+)
+ONE_LEFT = Step(
+    "history",
+    {
+        "spark": "SELECT CAST(count(*) AS int) FROM {table}.snapshots",
+        "trino": 'SELECT CAST(count(*) AS integer) FROM lab.{namespace}."{table_name}$snapshots"',
+    },
+    truth=((1,),),
 )
 MANIFESTS = Step(
     "manifests",
@@ -64,15 +80,18 @@ ORPHANS = (
         {
             "spark": "CALL lab.system.remove_orphan_files(table => '{namespace}.{table_name}', "
             "file_list_view => 'lost')",
-            "trino": "ALTER TABLE {table} EXECUTE remove_orphan_files(retention_threshold => '7d')",
+            "trino": "ALTER TABLE {table} EXECUTE remove_orphan_files(retention_threshold => '0s')",
         },
     ),
 )
 COMPACTION = _maintained("compaction", "compacted by another engine", COMPACT)
-EXPIRY = _maintained("expiry", "its snapshots expired by another engine", COMPACT, EXPIRE)
+EXPIRY = _maintained("expiry", "its snapshots expired by another engine", COMPACT, AT_ONCE, EXPIRE, ONE_LEFT)
 MANIFEST_REWRITE = _maintained(
     "manifests", "its manifests rewritten by another engine", MANIFESTS, expect=(DELETE_PATHS,)
 )
 ORPHAN_REMOVAL = _maintained(
-    "orphans", "rid of orphan files by another engine", EXPIRE, *ORPHANS, expect=(DELETE_PATHS,)
+    "orphans",
+    "rid of orphan files by another engine",
+    *(AT_ONCE, EXPIRE, ONE_LEFT, AT_ONCE_TOO, *ORPHANS),
+    expect=(DELETE_PATHS,),
 )

@@ -122,7 +122,9 @@ NULL_PARTITION = Trap(
     "A filter on a partition column returns rows in which it is null",
     "",
     "io.trino.plugin.iceberg.IcebergMetadata.applyFilter",
-    remedy="say `… AND column IS NOT NULL`; or rewrite the table by an engine that counts values (Spark, Trino)",
+    # IS NOT NULL beside it changes nothing: Trino leaves that to the same planning.
+    remedy="compare what Trino can't leave to Iceberg, `coalesce(n, 20) < 20` for `n < 20`; or rewrite the table by an "
+    "engine that counts values (Spark, Trino)",
 )
 IN_AND_NULL = Trap(
     "in-and-null-partition",
@@ -130,7 +132,8 @@ IN_AND_NULL = Trap(
     r"Invalid object: null",
     "org.apache.iceberg.util.WrapperSet.contains",
     also=("Fix NPE when evaluating Iceberg IN expression with null partition values: trinodb/trino#30087",),
-    remedy="write `a = 'x' OR a = 'y'`, or take Iceberg 1.12",
+    remedy="in Spark write `a = 'x' OR a = 'y'`, or take Iceberg 1.12; in Trino, which makes an IN of that again, "
+    "write `coalesce(a, '') IN ('x', 'y')`",
 )
 DELETES_MISSED = Trap(
     "deletes-under-another-spec",
