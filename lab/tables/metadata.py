@@ -40,8 +40,8 @@ def parsed(content: bytes, name: str) -> Metadata:
     except ValueError as error:
         if not content.strip():
             raise LabError(f"{name} is empty; copy it anew, or take an earlier one beside it") from None
-        place, end = getattr(error, "pos", None), content.rstrip()
-        if end.lstrip()[:1] == b"{" and (end[-1:] != b"}" or place == len(end)):
+        place, end, whole = getattr(error, "pos", None), content.rstrip(), str(error).startswith("Extra data")
+        if end.lstrip()[:1] == b"{" and not whole and (end[-1:] != b"}" or place == len(end)):
             raise LabError(
                 f"{name} is cut short: its JSON ends in mid-air after {len(content)} bytes; copy it anew, or take an "
                 "earlier one beside it"
@@ -49,7 +49,9 @@ def parsed(content: bytes, name: str) -> Metadata:
         where = "" if place is None else f" ({error})"
         raise LabError(f"{name} is not JSON{where}; give the table's …metadata.json") from None
     if not isinstance(found, dict) or not isinstance(found.get("format-version"), int):
-        what = "a manifest list or something else" if not isinstance(found, dict) else "it has no format-version"
+        version = json.dumps(found.get("format-version")) if isinstance(found, dict) else None
+        told = "it has no format-version" if version == "null" else f"its format-version is {version}"
+        what = told if version else "a manifest list or something else"
         raise LabError(f"{name} is JSON but no table metadata ({what}); give the table's …metadata.json")
     return found
 
