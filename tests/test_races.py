@@ -300,6 +300,8 @@ def test_what_can_not_be_read_is_no_conflict() -> None:
     raced = [step for step in quiet if step.change and not step.name.endswith(SECOND)]
     told = line(failing_in(replace(found, steps=quiet), UNREADABLE, raced))
     assert told["meetings"] == {"rounds": 3, "met": 3, "conflicts": 0}
+    unread = line(failing_in(found, UNREADABLE, found.steps[-1:]))
+    assert "one can't read what is left" in report.markdown([unread], [], list(GENERATIONS))
 
 
 def test_a_crash_or_a_read_is_not_refused() -> None:

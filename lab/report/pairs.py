@@ -289,11 +289,13 @@ def _square(line: Line | None) -> str:
 
 
 def _second(line: Line) -> str:
-    """Of a race: how many statements of either writer came second, and were done again or refused."""
+    """Of a race: how many statements of either writer were done again or refused, and whether one can't read it."""
     told = []
     for word, here in (("retried", _retried), ("refused", lambda step: "failure" in step)):
         found = [step["name"].endswith(SECOND) for step in line["steps"] if "change" in step and here(step)]
         told += [f", {word} {found.count(False)} + {found.count(True)}"] if found else []
+    unread = any("failure" in step and step["name"].startswith("whole") for step in line["steps"])
+    told += [", one can't read what is left"] if unread and result(line) is Result.RIGHT else []
     return "".join(told)
 
 
