@@ -34,13 +34,9 @@ COMPACT = Step(
     },
 )
 # Of Trino seven days are the least, unless its session says otherwise; the table is some seconds old.
-AT_ONCE = Step(
-    "at-once",
-    {"spark": "SELECT 1", "trino": "SET SESSION lab.expire_snapshots_min_retention = '0s'"},
-)
-AT_ONCE_TOO = Step(
-    "at-once-too",
-    {"spark": "SELECT 1", "trino": "SET SESSION lab.remove_orphan_files_min_retention = '0s'"},
+AT_ONCE = tuple(
+    Step(f"{what}-at-once", {"trino": f"SET SESSION lab.{what}_min_retention = '0s'"}, optional=True)
+    for what in ("expire_snapshots", "remove_orphan_files")
 )
 EXPIRE = Step(
     "expire",
@@ -72,8 +68,8 @@ ORPHANS = (
         {
             "spark": "CREATE TEMPORARY VIEW lost AS SELECT data_file.file_path, TIMESTAMP '2020-01-01 00:00:00' AS "
             "last_modified FROM {table}.all_entries",
-            "trino": "SELECT 1",
         },
+        optional=True,
     ),
     Step(
         "remove",
@@ -85,13 +81,13 @@ ORPHANS = (
     ),
 )
 COMPACTION = _maintained("compaction", "compacted by another engine", COMPACT)
-EXPIRY = _maintained("expiry", "its snapshots expired by another engine", COMPACT, AT_ONCE, EXPIRE, ONE_LEFT)
+EXPIRY = _maintained("expiry", "its snapshots expired by another engine", COMPACT, *AT_ONCE, EXPIRE, ONE_LEFT)
 MANIFEST_REWRITE = _maintained(
     "manifests", "its manifests rewritten by another engine", MANIFESTS, expect=(DELETE_PATHS,)
 )
 ORPHAN_REMOVAL = _maintained(
     "orphans",
     "rid of orphan files by another engine",
-    *(AT_ONCE, EXPIRE, ONE_LEFT, AT_ONCE_TOO, *ORPHANS),
+    *(*AT_ONCE, EXPIRE, ONE_LEFT, *ORPHANS),
     expect=(DELETE_PATHS,),
 )
