@@ -468,6 +468,10 @@ class Behaviour:
         """What we assert for this cell: the first entry that matches."""
         return next((e for e in self.expect if _placed(e, cell) and _applies(e, e.writers, cell)), None)
 
+    def steps_of(self, variant: Variant) -> tuple[Step, ...]:
+        """What is said in this variant: its own steps, or else the behaviour's."""
+        return self.steps if variant.steps is None else variant.steps
+
     def claim(self, cell: Cell) -> Claim | None:
         """What the document says of this cell, if it says anything."""
         return next((c for c in self.claims if _applies(c, "*", cell)), None)

@@ -85,7 +85,7 @@ class Case:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        return steps_of(self.behaviour, self.variant)
+        return self.behaviour.steps_of(self.variant)
 
 
 def select(words: Mapping[str, str | None], seed: str | None = None, remotes: Sequence[Generation] = ()) -> Selection:
@@ -310,10 +310,6 @@ def control_of(case: Case) -> Cell | None:
     there = behaviour.expectation(found)
     # Where the catalog itself makes the control another, it shows nothing: that cell has a control of its own.
     return None if there is not None and there.catalogs != "*" else found
-
-
-def steps_of(behaviour: Behaviour, variant: Variant) -> tuple[Step, ...]:
-    return behaviour.steps if variant.steps is None else variant.steps
 
 
 def _pairs(

@@ -288,8 +288,7 @@ def _unproven(seen: Observation, expected: Expect) -> list[str]:
 
 def _declared(behaviour: Behaviour, cell: Cell) -> list[tuple[Step, ...]]:
     """What is to be said in a cell, by each variant that has its name."""
-    named = (variant for variant in behaviour.variants if variant.name == cell.variant)
-    return [behaviour.steps if variant.steps is None else variant.steps for variant in named]
+    return [behaviour.steps_of(variant) for variant in behaviour.variants if variant.name == cell.variant]
 
 
 def _unsaid(behaviour: Behaviour, seen: Observation, failure: Failure | None) -> list[str]:
